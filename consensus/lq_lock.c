@@ -1,0 +1,241 @@
+/* Locks and their queues. A lock lives from its registration until a release or an expiry finds
+ * nobody waiting. A waiter lives from its queueing until it is granted, cancelled, or its origin is
+ * closed. Maps, heaps, the size and the digest are changed here together, so that they can't part.
+ */
+#include "lq_check.h"
+#include "lq_mem.h"
+#include "lq_table_impl.h"
+
+#include <sodium/crypto_shorthash.h>
+#include <string.h>
+
+_Static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == 8,
+               "SipHash-2-4 as libsodium has it");
+
+static uint64_t hash_key(const struct lq_table *table, const uint8_t *key, size_t key_len)
+{
+    uint64_t hash;
+    (void)crypto_shorthash((unsigned char *)&hash, key, key_len, table->secret);
+    return hash;
+}
+
+uint64_t lq_lock_hash(const struct lq_map_node *node, const void *table)
+{
+    const struct lq_lock *lock = LQ_CONTAINER(node, const struct lq_lock, by_key);
+    return hash_key(table, lock->key, lock->key_len);
+}
+
+/* Sequence numbers are given by servers, not chosen by clients: spreading them is enough (Fibonacci
+ * hashing). */
+static uint64_t hash_command(const struct lq_origin *origin, uint64_t seq)
+{
+    uint64_t mixed = (seq ^ ((uint64_t)origin->id.node << 40)) * UINT64_C(0x9E3779B97F4A7C15);
+    return mixed ^ (mixed >> 32);
+}
+
+uint64_t lq_waiter_hash(const struct lq_map_node *node, const void *table)
+{
+    const struct lq_waiter *waiter = LQ_CONTAINER(node, const struct lq_waiter, by_command);
+    (void)table;
+    return hash_command(waiter->origin, waiter->seq);
+}
+
+struct lq_lock *lq_lock_find(const struct lq_table *table, const uint8_t *key, size_t key_len)
+{
+    struct lq_map_node *node = lq_map_chain(&table->locks, hash_key(table, key, key_len));
+    for (; node != NULL; node = node->next) {
+        struct lq_lock *lock = LQ_CONTAINER(node, struct lq_lock, by_key);
+        if (lock->key_len == key_len && memcmp(lock->key, key, key_len) == 0) {
+            return lock;
+        }
+    }
+    return NULL;
+}
+
+struct lq_waiter *lq_waiter_find(const struct lq_table *table, const struct lq_origin *origin,
+                                 uint64_t seq)
+{
+    struct lq_map_node *node = lq_map_chain(&table->waiters, hash_command(origin, seq));
+    for (; node != NULL; node = node->next) {
+        struct lq_waiter *waiter = LQ_CONTAINER(node, struct lq_waiter, by_command);
+        if (waiter->origin == origin && waiter->seq == seq) {
+            return waiter;
+        }
+    }
+    return NULL;
+}
+
+enum lq_contention lq_lock_contention(const struct lq_lock *lock)
+{
+    return lock->queue == NULL ? LQ_UNCONTENDED : LQ_CONTENDED;
+}
+
+static uint64_t lock_bytes(const struct lq_lock *lock)
+{
+    return LQ_LOCK_BYTES + (uint64_t)lock->key_len;
+}
+
+/* The acquire to whom a lock is granted. */
+struct grantee {
+    struct lq_origin_id origin;
+    uint64_t seq;
+    uint64_t owner;
+    uint8_t lease_s;
+};
+
+/* Writes a new grant into a lock and answers it; the caller cares for heap and digest. */
+static void grant(struct lq_apply *apply, struct lq_lock *lock, const struct grantee *grantee)
+{
+    uint64_t now_ms = apply->stamp->time_ms;
+    lock->token = ++apply->table->last_token;
+    lock->owner = grantee->owner;
+    lock->node = grantee->origin.node;
+    lock->incarnation = grantee->origin.incarnation;
+    lock->seq = grantee->seq;
+    lock->lease_s = grantee->lease_s;
+    lock->deadline_ms = lq_span_end(now_ms, grantee->lease_s);
+    lq_outcomes_add(apply->outcomes, (struct lq_outcome){.kind = LQ_OUTCOME_GRANTED,
+                                                         .lease_s = grantee->lease_s,
+                                                         .origin = grantee->origin,
+                                                         .seq = grantee->seq,
+                                                         .token = lock->token,
+                                                         .stamp_ms = now_ms});
+}
+
+/* At least the whole structure, whose padding may reach beyond the bytes of a short key. */
+static size_t lock_size(size_t key_len)
+{
+    size_t size = offsetof(struct lq_lock, key) + key_len;
+    return size < sizeof(struct lq_lock) ? sizeof(struct lq_lock) : size;
+}
+
+void lq_lock_register(struct lq_apply *apply)
+{
+    struct lq_table *table = apply->table;
+    const struct lq_command *command = apply->command;
+    struct lq_lock *lock = lq_malloc(lock_size(command->key_len));
+    *lock = (struct lq_lock){.key_len = command->key_len, .by_deadline.place = LQ_HEAP_OUT};
+    memcpy(lock->key, command->key, command->key_len);
+    grant(apply, lock,
+          &(struct grantee){.origin = command->origin,
+                            .seq = command->seq,
+                            .owner = command->owner,
+                            .lease_s = command->lease_s});
+    lq_map_insert(&table->locks, &lock->by_key, hash_key(table, lock->key, lock->key_len));
+    lq_heap_insert(&table->deadlines[LQ_UNCONTENDED], &lock->by_deadline, lock->deadline_ms);
+    table->state_bytes += lock_bytes(lock);
+    lq_digest_lock_enter(table, lock);
+}
+
+static void delete_lock(struct lq_table *table, struct lq_lock *lock)
+{
+    LQ_CHECK(lock->queue == NULL);
+    lq_digest_lock_leave(table, lock);
+    table->state_bytes -= lock_bytes(lock);
+    lq_heap_remove(&table->deadlines[LQ_UNCONTENDED], &lock->by_deadline);
+    lq_map_remove(&table->locks, &lock->by_key);
+    lq_free(lock);
+}
+
+/* The lock leaves the one heap for the other as its first waiter comes or its last one goes. */
+static void change_heap(struct lq_table *table, struct lq_lock *lock, enum lq_contention from)
+{
+    lq_heap_remove(&table->deadlines[from], &lock->by_deadline);
+    lq_heap_insert(&table->deadlines[lq_lock_contention(lock)], &lock->by_deadline,
+                   lock->deadline_ms);
+}
+
+void lq_lock_enqueue(struct lq_apply *apply, struct lq_lock *lock, struct lq_origin *origin)
+{
+    struct lq_table *table = apply->table;
+    const struct lq_command *command = apply->command;
+    struct lq_waiter *waiter = lq_malloc(sizeof *waiter);
+    *waiter = (struct lq_waiter){.lock = lock,
+                                 .origin = origin,
+                                 .seq = command->seq,
+                                 .owner = command->owner,
+                                 .lease_s = command->lease_s};
+    if (lock->queue == NULL) {
+        lock->queue = lq_calloc(1, sizeof *lock->queue);
+        lq_list_init(&lock->queue->waiters);
+        change_heap(table, lock, LQ_UNCONTENDED);
+    }
+    lq_list_append(&lock->queue->waiters, &waiter->in_queue);
+    lock->queue->count++;
+    lq_list_append(&origin->waiters, &waiter->in_origin);
+    lq_map_insert(&table->waiters, &waiter->by_command, hash_command(origin, waiter->seq));
+    table->state_bytes += LQ_WAITER_BYTES;
+    lq_digest_waiter_enter(table, waiter);
+    lq_outcomes_add(apply->outcomes, (struct lq_outcome){.kind = LQ_OUTCOME_QUEUED,
+                                                         .origin = command->origin,
+                                                         .seq = command->seq});
+}
+
+/* The waiter behind this one, or NULL. Its predecessor is part of what it adds to the digest. */
+static struct lq_waiter *successor(const struct lq_waiter *waiter)
+{
+    const struct lq_list *next = waiter->in_queue.next;
+    return next == &waiter->lock->queue->waiters ? NULL
+                                                 : LQ_CONTAINER(next, struct lq_waiter, in_queue);
+}
+
+void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter)
+{
+    struct lq_lock *lock = waiter->lock;
+    struct lq_waiter *next = successor(waiter);
+    lq_digest_waiter_leave(table, waiter);
+    if (next != NULL) {
+        lq_digest_waiter_leave(table, next);
+    }
+    lq_list_remove(&waiter->in_queue);
+    lq_list_remove(&waiter->in_origin);
+    if (next != NULL) {
+        lq_digest_waiter_enter(table, next);
+    }
+    lq_map_remove(&table->waiters, &waiter->by_command);
+    table->state_bytes -= LQ_WAITER_BYTES;
+    lq_free(waiter);
+    lock->queue->count--;
+    if (lock->queue->count == 0) {
+        lq_free(lock->queue);
+        lock->queue = NULL;
+        change_heap(table, lock, LQ_CONTENDED);
+    }
+}
+
+/* Gives the lock a new grant or lease: `change` between leaving and entering the digest, and the
+ * heap after it. */
+static void reposition(struct lq_table *table, struct lq_lock *lock)
+{
+    lq_heap_move(&table->deadlines[lq_lock_contention(lock)], &lock->by_deadline,
+                 lock->deadline_ms);
+    lq_digest_lock_enter(table, lock);
+}
+
+void lq_lock_pass_on(struct lq_apply *apply, struct lq_lock *lock)
+{
+    struct lq_table *table = apply->table;
+    struct lq_waiter *head;
+    struct grantee grantee;
+    if (lock->queue == NULL) {
+        delete_lock(table, lock);
+        return;
+    }
+    head = LQ_CONTAINER(lock->queue->waiters.next, struct lq_waiter, in_queue);
+    grantee = (struct grantee){.origin = head->origin->id,
+                               .seq = head->seq,
+                               .owner = head->owner,
+                               .lease_s = head->lease_s};
+    lq_waiter_remove(table, head);
+    lq_digest_lock_leave(table, lock);
+    grant(apply, lock, &grantee);
+    reposition(table, lock);
+}
+
+void lq_lock_renew(struct lq_apply *apply, struct lq_lock *lock)
+{
+    lq_digest_lock_leave(apply->table, lock);
+    lock->lease_s = apply->command->lease_s;
+    lock->deadline_ms = lq_span_end(apply->stamp->time_ms, lock->lease_s);
+    reposition(apply->table, lock);
+}

@@ -1,0 +1,82 @@
+/* Origins: which life of which node may send commands. For each node the table keeps its highest
+ * incarnation for ever, open or closed; a lower one, or a closed one, never comes back (design,
+ * section 6). */
+#include "lq_mem.h"
+#include "lq_table_impl.h"
+
+/* The entry of a node, or the one before which it would have to be inserted (the end: the list
+ * itself). */
+static struct lq_list *place_of(const struct lq_table *table, uint32_t node)
+{
+    struct lq_list *at = table->origins.next;
+    while (at != &table->origins && LQ_CONTAINER(at, struct lq_origin, in_table)->id.node < node) {
+        at = at->next;
+    }
+    return at;
+}
+
+static struct lq_origin *find(const struct lq_table *table, uint32_t node)
+{
+    struct lq_list *at = place_of(table, node);
+    struct lq_origin *origin;
+    if (at == &table->origins) {
+        return NULL;
+    }
+    origin = LQ_CONTAINER(at, struct lq_origin, in_table);
+    return origin->id.node == node ? origin : NULL;
+}
+
+struct lq_origin *lq_origin_find_open(const struct lq_table *table, struct lq_origin_id id)
+{
+    struct lq_origin *origin = find(table, id.node);
+    if (origin == NULL || !origin->is_open || origin->id.incarnation != id.incarnation) {
+        return NULL;
+    }
+    return origin;
+}
+
+static void answer(struct lq_apply *apply, enum lq_outcome_kind kind)
+{
+    lq_outcomes_add(apply->outcomes,
+                    (struct lq_outcome){.kind = (uint8_t)kind, .origin = apply->command->origin});
+}
+
+/* Its waiters leave the queues: nothing is handed to the dead. */
+static void close_origin(struct lq_table *table, struct lq_origin *origin)
+{
+    while (!lq_list_is_empty(&origin->waiters)) {
+        lq_waiter_remove(table, LQ_CONTAINER(origin->waiters.next, struct lq_waiter, in_origin));
+    }
+    origin->is_open = false;
+}
+
+void lq_origin_open(struct lq_apply *apply)
+{
+    struct lq_origin_id id = apply->command->origin;
+    struct lq_origin *origin = find(apply->table, id.node);
+    if (origin != NULL && (id.incarnation < origin->id.incarnation ||
+                           (id.incarnation == origin->id.incarnation && !origin->is_open))) {
+        answer(apply, LQ_OUTCOME_REFUSED);
+        return;
+    }
+    if (origin == NULL) {
+        origin = lq_calloc(1, sizeof *origin);
+        lq_list_init(&origin->waiters);
+        lq_list_append(place_of(apply->table, id.node), &origin->in_table);
+    } else if (id.incarnation > origin->id.incarnation) {
+        close_origin(apply->table, origin);
+        origin->last_seq = 0;
+    }
+    origin->id = id;
+    origin->is_open = true;
+    answer(apply, LQ_OUTCOME_OPENED);
+}
+
+void lq_origin_close(struct lq_apply *apply)
+{
+    struct lq_origin *origin = lq_origin_find_open(apply->table, apply->command->origin);
+    if (origin != NULL) {
+        close_origin(apply->table, origin);
+    }
+    answer(apply, LQ_OUTCOME_CLOSED);
+}

@@ -1,0 +1,171 @@
+/* The lock table: the deterministic heart. Commands and their time go in, outcomes come out; there
+ * is no clock, no configuration, no failure. Simple mode feeds it directly, cluster mode from the
+ * committed log, so that equal commands at equal times lead to equal states wherever they are
+ * applied.
+ *
+ * State: the registered keys, each with its holder's grant and a FIFO of waiters; the last token;
+ * the table's time; for each node the highest origin it opened. Everything else (hash maps, heaps)
+ * is derived and not compared.
+ *
+ * Rules: docs/protocol.md, sections Acquire, Release, Expiry, Renew, Cancel. Times are ms of table
+ * time. */
+#ifndef LQ_TABLE_H
+#define LQ_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- What a unit of state weighs against the cap in bytes: what it really takes here with its
+ * share of maps and heaps, rounded up. Part of the state machine: replicas must agree on it. */
+#define LQ_LOCK_BYTES   160 /* and the bytes of its key */
+#define LQ_WAITER_BYTES 160
+
+/* Who sent a command: a node, and which of its lives (design, section 6). */
+struct lq_origin_id {
+    uint32_t node;
+    uint64_t incarnation;
+};
+
+/* Caps on the table. They come with each command's stamp, so that all replicas use the leader's. */
+struct lq_caps {
+    uint64_t keys;
+    uint64_t waiters_per_key;
+    uint64_t waiters;
+    uint64_t state_bytes;
+};
+
+/* What the leader says about the moment at which a command is applied. */
+struct lq_stamp {
+    uint64_t time_ms; /* table time; never below that of an earlier stamp */
+    struct lq_caps caps;
+};
+
+enum lq_command_type {
+    LQ_COMMAND_ACQUIRE = 1,
+    LQ_COMMAND_RELEASE = 2,
+    LQ_COMMAND_RENEW = 3,
+    LQ_COMMAND_CANCEL = 4,        /* take back a queued acquire */
+    LQ_COMMAND_EXPIRE = 5,        /* from the leader, not from an origin */
+    LQ_COMMAND_ORIGIN_OPEN = 6,   /* from the leader */
+    LQ_COMMAND_ORIGIN_CLOSE = 7,  /* from the leader */
+    LQ_COMMAND_FORCE_RELEASE = 8, /* an operator's release without the token */
+};
+
+/* One command. Fields that its type does not name are 0. */
+struct lq_command {
+    uint8_t type;               /* enum lq_command_type */
+    uint8_t wait_s;             /* ACQUIRE: 0 is never queued; else its origin bounds the waiting */
+    uint8_t lease_s;            /* ACQUIRE, RENEW: 1 to 255 */
+    uint16_t key_len;           /* all but CANCEL and ORIGIN_*: 1 to LQ_KEY_MAX */
+    struct lq_origin_id origin; /* all but EXPIRE */
+    uint64_t seq;               /* all that come from an origin: exactly one more than its last */
+    uint64_t owner;             /* ACQUIRE */
+    uint64_t token;             /* RELEASE, RENEW, EXPIRE */
+    uint64_t target;            /* CANCEL: seq of the acquire */
+    const uint8_t *key;         /* not owned */
+};
+
+enum lq_outcome_kind {
+    LQ_OUTCOME_GRANTED = 1,   /* ACQUIRE, now or after having been queued: `token` */
+    LQ_OUTCOME_QUEUED = 2,    /* ACQUIRE: GRANTED follows, or CANCELLED, or its origin is closed */
+    LQ_OUTCOME_TIMEOUT = 3,   /* ACQUIRE with wait 0: held by another */
+    LQ_OUTCOME_BUSY = 4,      /* ACQUIRE: a cap */
+    LQ_OUTCOME_RELEASED = 5,  /* RELEASE, FORCE_RELEASE */
+    LQ_OUTCOME_NOT_HELD = 6,  /* RELEASE, RENEW, FORCE_RELEASE */
+    LQ_OUTCOME_RENEWED = 7,   /* RENEW */
+    LQ_OUTCOME_CANCELLED = 8, /* for the cancelled ACQUIRE: it left the queue */
+    LQ_OUTCOME_NOT_QUEUED =
+        9, /* CANCEL: nothing to take back; the acquire had its outcome before */
+    LQ_OUTCOME_SKIPPED =
+        10, /* a seq that is not last + 1, or an origin that is not open: no effect */
+    LQ_OUTCOME_OPENED = 11,  /* ORIGIN_OPEN: it is open now */
+    LQ_OUTCOME_REFUSED = 12, /* ORIGIN_OPEN of a closed or lower incarnation */
+    LQ_OUTCOME_CLOSED = 13,  /* ORIGIN_CLOSE: it is not open (any more) */
+    LQ_OUTCOME_EXPIRED = 14, /* EXPIRE: that grant ended */
+    LQ_OUTCOME_STALE = 15,   /* EXPIRE: another token, or renewed in between: no effect */
+};
+
+/* What a command did, to itself and to others: addressed to the command (origin, seq) that it
+ * answers. */
+struct lq_outcome {
+    uint8_t kind; /* enum lq_outcome_kind */
+    uint8_t lease_s;
+    struct lq_origin_id origin;
+    uint64_t seq;
+    uint64_t token;    /* GRANTED */
+    uint64_t stamp_ms; /* GRANTED: table time from which the lease counts */
+};
+
+/* A list of outcomes that grows as needed; the caller empties it by setting `count` to 0. */
+struct lq_outcomes {
+    struct lq_outcome *items;
+    size_t count, cap;
+};
+
+void lq_outcomes_init(struct lq_outcomes *outcomes);
+void lq_outcomes_done(struct lq_outcomes *outcomes);
+
+struct lq_table;
+
+/* Makes an empty table. `secret` keys the hash of client-chosen keys; it is not part of the state
+ * and may differ from replica to replica. `first_token` is the first one that will be given; at
+ * least 1. */
+struct lq_table *lq_table_new(const uint8_t secret[16], uint64_t first_token);
+
+/* NULL is fine. */
+void lq_table_free(struct lq_table *table);
+
+/* Applies one command and appends its outcomes, those of others (GRANTED to a waiter) after its
+ * own, except that a CANCEL that took effect has only the CANCELLED of its target. The command must
+ * be well formed: that is checked when it is decoded, and is a bug here. */
+void lq_table_apply(struct lq_table *table, const struct lq_command *command,
+                    const struct lq_stamp *stamp, struct lq_outcomes *outcomes);
+
+/* ---- Reading. */
+
+/* Which deadlines: those of locks that somebody waits for, or the others. Simple mode hands on the
+ * first in time and sweeps the others; cluster mode expires both. */
+enum lq_contention {
+    LQ_UNCONTENDED = 0,
+    LQ_CONTENDED = 1,
+};
+
+/* The earliest deadline of that kind, or LQ_NEVER. */
+uint64_t lq_table_next_deadline(const struct lq_table *table, enum lq_contention contention);
+
+/* Fills `ret_expire` with the EXPIRE of the lock of that kind whose lease ends first, if it has
+ * ended at `time_ms`; else returns false. Its key stays valid until the next apply. */
+bool lq_table_due(const struct lq_table *table, enum lq_contention contention, uint64_t time_ms,
+                  struct lq_command *ret_expire);
+
+/* The same for one key. */
+bool lq_table_key_due(const struct lq_table *table, const uint8_t *key, size_t key_len,
+                      uint64_t time_ms, struct lq_command *ret_expire);
+
+/* Sizes. */
+struct lq_table_counts {
+    uint64_t keys;
+    uint64_t waiters;
+    uint64_t state_bytes;
+    uint64_t last_token;
+    uint64_t time_ms;
+};
+struct lq_table_counts lq_table_counts(const struct lq_table *table);
+
+/* A 64-bit digest of the state: equal states have equal digests on all machines. Kept up with each
+ * change; this call is cheap. */
+uint64_t lq_table_digest(const struct lq_table *table);
+
+/* The same, computed from the whole state: slow, to be compared with lq_table_digest. */
+uint64_t lq_table_digest_recomputed(const struct lq_table *table);
+
+/* The end of a span of `seconds` that begins at `now_ms`. Clocks are read in whole milliseconds,
+ * rounded down, so one more makes sure that the whole span has passed when the clock shows the end.
+ */
+static inline uint64_t lq_span_end(uint64_t now_ms, uint8_t seconds)
+{
+    return now_ms + (uint64_t)seconds * 1000 + 1;
+}
+
+#endif

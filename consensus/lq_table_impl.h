@@ -1,0 +1,123 @@
+/* Inside of the lock table: the records and the steps that lq_table.c, lq_lock.c, lq_origin.c and
+ * lq_digest.c share. Nobody else includes this. */
+#ifndef LQ_TABLE_IMPL_H
+#define LQ_TABLE_IMPL_H
+
+#include "lq_heap.h"
+#include "lq_list.h"
+#include "lq_map.h"
+#include "lq_table.h"
+
+/* The waiters of one key, in the order in which they came. Exists only while there are some. */
+struct lq_queue {
+    struct lq_list waiters;
+    uint64_t count;
+};
+
+/* A registered key. Its fields are ordered for size: a million of these are held. */
+struct lq_lock {
+    struct lq_map_node by_key;
+    struct lq_queue *queue; /* NULL: nobody waits */
+    uint64_t token;
+    uint64_t owner;                  /* of the acquire that was granted */
+    uint64_t deadline_ms;            /* the lease has ended when table time is at or past it */
+    uint64_t incarnation;            /* of the acquire's origin */
+    uint64_t seq;                    /* of the acquire */
+    uint32_t node;                   /* of the acquire's origin */
+    struct lq_heap_node by_deadline; /* in the heap of its contention */
+    uint16_t key_len;
+    uint8_t lease_s;
+    uint8_t key[];
+};
+
+/* A queued acquire. */
+struct lq_waiter {
+    struct lq_map_node by_command; /* by (origin, seq) */
+    struct lq_list in_queue;
+    struct lq_list in_origin;
+    struct lq_lock *lock;
+    struct lq_origin *origin; /* open: closing it removes its waiters */
+    uint64_t seq;
+    uint64_t owner;
+    uint8_t lease_s;
+};
+
+/* What the table knows of a node that ever served clients: kept for ever, so that an incarnation is
+ * never used twice. */
+struct lq_origin {
+    struct lq_list in_table;
+    struct lq_origin_id id; /* the highest incarnation of its node */
+    bool is_open;
+    uint64_t last_seq;      /* of the last command applied */
+    struct lq_list waiters; /* struct lq_waiter, of this incarnation */
+};
+
+struct lq_table {
+    uint8_t secret[16];
+    struct lq_map locks;         /* struct lq_lock */
+    struct lq_map waiters;       /* struct lq_waiter */
+    struct lq_heap deadlines[2]; /* struct lq_lock, by enum lq_contention */
+    struct lq_list origins;      /* struct lq_origin, by ascending node */
+    uint64_t last_token;
+    uint64_t time_ms;
+    uint64_t state_bytes;
+    uint64_t digest; /* sum over locks and waiters, see lq_digest.c */
+};
+
+/* The command being applied, as its steps hand it on. */
+struct lq_apply {
+    struct lq_table *table;
+    const struct lq_command *command;
+    const struct lq_stamp *stamp;
+    struct lq_outcomes *outcomes;
+};
+
+/* ---- lq_table.c */
+
+/* Appends an outcome for the command (origin, seq). */
+void lq_outcomes_add(struct lq_outcomes *outcomes, struct lq_outcome outcome);
+
+/* ---- lq_lock.c: locks and queues; each keeps maps, heaps, sizes and digest in step. */
+
+uint64_t lq_lock_hash(const struct lq_map_node *node, const void *table);
+uint64_t lq_waiter_hash(const struct lq_map_node *node, const void *table);
+
+struct lq_lock *lq_lock_find(const struct lq_table *table, const uint8_t *key, size_t key_len);
+struct lq_waiter *lq_waiter_find(const struct lq_table *table, const struct lq_origin *origin,
+                                 uint64_t seq);
+
+/* Registers the key of an ACQUIRE and grants it to the command; GRANTED. */
+void lq_lock_register(struct lq_apply *apply);
+
+/* Puts an ACQUIRE at the end of the queue; QUEUED. */
+void lq_lock_enqueue(struct lq_apply *apply, struct lq_lock *lock, struct lq_origin *origin);
+
+/* Ends the present grant: the head of the queue is granted (GRANTED), or the key is deleted. */
+void lq_lock_pass_on(struct lq_apply *apply, struct lq_lock *lock);
+
+/* The grant goes on, its lease counts from now. */
+void lq_lock_renew(struct lq_apply *apply, struct lq_lock *lock);
+
+/* Takes a waiter out of its queue and frees it. */
+void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter);
+
+enum lq_contention lq_lock_contention(const struct lq_lock *lock);
+
+/* ---- lq_origin.c */
+
+/* The origin with exactly this node and incarnation, if it is open; else NULL. */
+struct lq_origin *lq_origin_find_open(const struct lq_table *table, struct lq_origin_id id);
+
+void lq_origin_open(struct lq_apply *apply);
+void lq_origin_close(struct lq_apply *apply);
+
+/* ---- lq_digest.c */
+
+/* Adds what a lock, or a waiter at its place in the queue, contributes to the digest; or takes it
+ * away again. Around each change: leave with the old values, enter with the new ones. */
+void lq_digest_lock_enter(struct lq_table *table, const struct lq_lock *lock);
+void lq_digest_lock_leave(struct lq_table *table, const struct lq_lock *lock);
+void lq_digest_waiter_enter(struct lq_table *table, const struct lq_waiter *waiter);
+void lq_digest_waiter_leave(struct lq_table *table, const struct lq_waiter *waiter);
+
+#endif
