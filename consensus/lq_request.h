@@ -1,0 +1,43 @@
+/* One request of a client on its way through a node: made by the session when its frame was
+ * decoded, handed to the backend, and freed by the hub when its answer came. Each field belongs to
+ * one of the two. */
+#ifndef LQ_REQUEST_H
+#define LQ_REQUEST_H
+
+#include "lq_heap.h"
+#include "lq_list.h"
+#include "lq_map.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lq_session;
+
+struct lq_request {
+    /* ---- From the frame; nobody changes it, except that an undeliverable grant turns into its own
+     * release. */
+    uint8_t op; /* enum lq_op: A, R, K or C */
+    uint8_t wait_s;
+    uint8_t lease_s;
+    uint16_t key_len;
+    uint64_t owner;
+    uint64_t token;
+
+    /* ---- The hub's. */
+    struct lq_session *session;  /* NULL: nobody is told the answer */
+    struct lq_list in_session;   /* the session's open or cancelling requests */
+    struct lq_list in_fresh;     /* decoded, not yet handed to the backend */
+    struct lq_map_node by_owner; /* open acquires, for C; the first of several equal ones */
+    struct lq_list same_owner; /* open acquires of the same session, owner and key, oldest first */
+    struct lq_heap_node by_wait; /* open acquires: when their wait ends */
+
+    /* ---- The backend's. */
+    struct lq_map_node by_seq; /* numbered, and waiting for its outcome */
+    struct lq_list in_held;    /* held back, not numbered yet */
+    uint64_t seq;
+    uint8_t backend_state; /* an enum of the backend */
+
+    uint8_t key[];
+};
+
+#endif
