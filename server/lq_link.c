@@ -1,0 +1,212 @@
+/* The life of a connection.
+ *
+ *   serving --- session finished and written ---> lingering --- end of input, or time ---> closed
+ *      +------- broken, vanished, or stalled ---------------------------------------------^
+ *
+ * The kernel is asked level-triggered and never owns bytes of ours beyond its own buffer, so that
+ * "how much was given to the kernel" is always known: the fate of an undelivered grant hangs on it.
+ */
+#include "lq_check.h"
+#include "lq_clock.h"
+#include "lq_mem.h"
+#include "lq_server_impl.h"
+
+static void on_event(uv_poll_t *poll, int status, int events);
+
+void lq_link_open(struct lq_server *server, int fd)
+{
+    struct lq_link *link = lq_calloc(1, sizeof *link);
+    link->server = server;
+    lq_stream_tcp_init(&link->stream, fd);
+    LQ_CHECK(uv_poll_init_socket(&server->loop, &link->poll, fd) == 0);
+    lq_list_init(&link->in_lingering);
+    lq_list_init(&link->in_blocked);
+    lq_list_append(&server->links, &link->in_links);
+    server->n_links++;
+    link->session = lq_session_new(server->hub, link);
+    lq_link_serve(link);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    lq_free(LQ_CONTAINER(handle, struct lq_link, poll));
+}
+
+void lq_link_close(struct lq_link *link)
+{
+    struct lq_server *server = link->server;
+    if (uv_is_closing((uv_handle_t *)&link->poll)) {
+        return;
+    }
+    if (link->session != NULL) {
+        lq_session_closed(link->session);
+        link->session = NULL;
+    }
+    lq_list_remove(&link->in_links);
+    lq_list_remove(&link->in_lingering);
+    lq_list_remove(&link->in_blocked);
+    server->n_links--;
+    uv_close((uv_handle_t *)&link->poll, on_closed);
+    link->stream.ops->close(&link->stream);
+    lq_listener_resume(&server->listener);
+}
+
+/* ---- What to ask the kernel for. */
+
+static void set_interest(struct lq_link *link, int interest)
+{
+    if (interest == link->interest) {
+        return;
+    }
+    link->interest = interest;
+    if (interest == 0) {
+        LQ_CHECK(uv_poll_stop(&link->poll) == 0);
+    } else {
+        LQ_CHECK(uv_poll_start(&link->poll, interest, on_event) == 0);
+    }
+}
+
+/* While nothing is read, a client that is gone still has to be noticed; one that merely sends no
+ * more is not. */
+static void update_interest(struct lq_link *link, bool is_blocked)
+{
+    int interest = is_blocked ? UV_WRITABLE : 0;
+    if (lq_session_wants_input(link->session)) {
+        interest |= UV_READABLE;
+    } else if (!link->is_half_closed) {
+        interest |= UV_DISCONNECT;
+    }
+    set_interest(link, interest);
+}
+
+static void set_blocked(struct lq_link *link, bool is_blocked)
+{
+    if (is_blocked == !lq_list_is_empty(&link->in_blocked)) {
+        return;
+    }
+    lq_stream_set_blocked(&link->stream, is_blocked);
+    if (is_blocked) {
+        lq_list_append(&link->server->blocked, &link->in_blocked);
+        lq_server_watch(link->server);
+    } else {
+        lq_list_remove(&link->in_blocked);
+    }
+}
+
+/* ---- Writing. */
+
+static void linger(struct lq_link *link)
+{
+    lq_session_closed(link->session);
+    link->session = NULL;
+    link->stream.ops->shutdown(&link->stream);
+    link->linger_until_ms = lq_clock_ms() + LQ_LINGER_MS;
+    lq_list_append(&link->server->lingering, &link->in_lingering);
+    set_interest(link, UV_READABLE);
+}
+
+/* Writes once. OK: nothing is left, or as much went as one call takes. */
+static enum lq_stream_result write_once(struct lq_link *link, bool *ret_has_more)
+{
+    struct lq_view views[LQ_STREAM_VIEWS];
+    size_t n = lq_session_views(link->session, views, LQ_STREAM_VIEWS), len = 0;
+    enum lq_stream_result result = LQ_STREAM_OK;
+    if (n > 0) {
+        result = link->stream.ops->write(&link->stream, views, n, &len);
+        lq_session_wrote(link->session, len);
+    }
+    *ret_has_more = lq_session_views(link->session, views, 1) > 0;
+    return result;
+}
+
+void lq_link_serve(struct lq_link *link)
+{
+    enum lq_session_wish wish = lq_session_wish(link->session);
+    bool has_more = false;
+    if (wish == LQ_WISH_ABORT || write_once(link, &has_more) == LQ_STREAM_BROKEN) {
+        lq_link_close(link);
+        return;
+    }
+    set_blocked(link, has_more);
+    if (wish == LQ_WISH_CLOSE && !has_more) {
+        linger(link);
+        return;
+    }
+    update_interest(link, has_more);
+}
+
+/* ---- Reading. */
+
+static void read_once(struct lq_link *link)
+{
+    struct lq_server *server = link->server;
+    size_t len = 0;
+    server->n_reads++;
+    switch (link->stream.ops->read(&link->stream, server->buffer, sizeof server->buffer, &len)) {
+    case LQ_STREAM_OK:
+        lq_session_input(link->session, server->buffer, len);
+        break;
+    case LQ_STREAM_BLOCKED:
+        break;
+    case LQ_STREAM_EOF:
+        lq_session_eof(link->session);
+        break;
+    case LQ_STREAM_BROKEN:
+        lq_link_close(link);
+        return;
+    }
+    if (!lq_session_wants_input(link->session)) {
+        update_interest(link, (link->interest & UV_WRITABLE) != 0);
+    }
+}
+
+/* Reads and drops what still comes, until the client closes too. */
+static void drain(struct lq_link *link)
+{
+    struct lq_server *server = link->server;
+    size_t len = 0;
+    enum lq_stream_result result =
+        link->stream.ops->read(&link->stream, server->buffer, sizeof server->buffer, &len);
+    server->n_reads++;
+    if (result == LQ_STREAM_EOF || result == LQ_STREAM_BROKEN) {
+        lq_link_close(link);
+    }
+}
+
+/* The client's end of input shows while nothing is to be read: is it gone, or will it still read?
+ */
+static void on_disconnect(struct lq_link *link)
+{
+    if (lq_stream_is_dead(&link->stream)) {
+        lq_link_close(link);
+        return;
+    }
+    link->is_half_closed = true;
+    update_interest(link, (link->interest & UV_WRITABLE) != 0);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct lq_link *link = LQ_CONTAINER(poll, struct lq_link, poll);
+    if (status < 0) {
+        lq_link_close(link);
+        return;
+    }
+    if (lq_server_is_full(link->server)) {
+        return; /* the kernel tells again in the next turn */
+    }
+    if (link->session == NULL) {
+        drain(link);
+        return;
+    }
+    if ((events & UV_WRITABLE) != 0) {
+        link->server->n_reads++;
+        lq_link_serve(link);
+    }
+    if (link->session != NULL && (events & UV_READABLE) != 0 &&
+        lq_session_wants_input(link->session)) {
+        read_once(link);
+    } else if (link->session != NULL && (events & UV_DISCONNECT) != 0) {
+        on_disconnect(link);
+    }
+}

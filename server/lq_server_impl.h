@@ -1,0 +1,91 @@
+/* Inside of the server: what lq_server.c, lq_listener.c and lq_link.c share. Nobody else includes
+ * this. */
+#ifndef LQ_SERVER_IMPL_H
+#define LQ_SERVER_IMPL_H
+
+#include "lq_hub.h"
+#include "lq_limits.h"
+#include "lq_list.h"
+#include "lq_server.h"
+#include "lq_stream.h"
+#include "lq_turns.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct lq_listener {
+    struct lq_server *server;
+    uv_poll_t poll;
+    uv_timer_t retry; /* after running out of descriptors */
+    int fd;           /* -1: not listening (any more) */
+    bool is_paused;   /* as many connections as are allowed */
+};
+
+struct lq_server {
+    uv_loop_t loop;
+    struct lq_backend *backend;
+    struct lq_hub *hub;
+    struct lq_listener listener;
+    uv_check_t check;     /* after polling: the turn */
+    uv_prepare_t prepare; /* before polling: statistics */
+    uv_idle_t idle;       /* runs while work is left over, so that polling does not wait */
+    uv_timer_t timer;     /* the next deadline */
+    uv_timer_t watch;     /* looks at blocked connections, while there are some */
+    uv_signal_t signals[3];
+    struct lq_list links;     /* all connections */
+    struct lq_list lingering; /* those that were shut down, the oldest first */
+    struct lq_list blocked;   /* those whose client does not read */
+    uint64_t n_links, max_links;
+    uint64_t n_reads;    /* connections read in this turn */
+    uint64_t stop_at_ms; /* while stopping: when whatever is left is closed; else LQ_NEVER */
+    struct lq_turns turns;
+    uint8_t buffer[LQ_READ_BYTES];
+};
+
+/* One client connection. It serves its session; when that is finished it lingers, reading what
+ * still comes, so that the last answer is not lost to a reset. */
+struct lq_link {
+    struct lq_server *server;
+    struct lq_stream stream;
+    uv_poll_t poll;
+    struct lq_session *session; /* NULL: lingering, or closing */
+    int interest;               /* what `poll` asks for */
+    bool is_half_closed;        /* the client's end of input was seen, but not read yet */
+    uint64_t linger_until_ms;
+    struct lq_list in_links;
+    struct lq_list in_lingering;
+    struct lq_list in_blocked;
+};
+
+/* ---- lq_listener.c */
+
+/* Listens on `address`; false when that fails, which was logged. */
+bool lq_listener_start(struct lq_listener *listener, struct lq_server *server, const char *address);
+
+/* A connection was closed: there is room for another. */
+void lq_listener_resume(struct lq_listener *listener);
+
+void lq_listener_stop(struct lq_listener *listener);
+
+/* ---- lq_link.c */
+
+/* Serves an accepted connection; owns `fd` from now on. */
+void lq_link_open(struct lq_server *server, int fd);
+
+/* After the turn: writes what there is, follows the session's wish, and asks for the next events.
+ */
+void lq_link_serve(struct lq_link *link);
+
+/* Closes at once, whatever state it is in. */
+void lq_link_close(struct lq_link *link);
+
+/* ---- lq_server.c */
+
+/* Whether this turn has taken in as much as it should. */
+bool lq_server_is_full(const struct lq_server *server);
+
+/* A connection is blocked: look after it. */
+void lq_server_watch(struct lq_server *server);
+
+#endif

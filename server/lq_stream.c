@@ -1,0 +1,107 @@
+#include "lq_stream.h"
+
+#include "lq_check.h"
+#include "lq_limits.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* A probe after 5 s of silence, two more 5 s apart: an idle connection to a vanished host ends
+ * after 15 s at most. */
+#define KEEPALIVE_S ((int)(LQ_VANISHED_MS / 3000))
+
+static enum lq_stream_result failure(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? LQ_STREAM_BLOCKED
+                                                                     : LQ_STREAM_BROKEN;
+}
+
+static enum lq_stream_result tcp_read(struct lq_stream *stream, uint8_t *ret_bytes, size_t cap,
+                                      size_t *ret_len)
+{
+    ssize_t n = recv(stream->fd, ret_bytes, cap, 0);
+    *ret_len = n > 0 ? (size_t)n : 0;
+    if (n < 0) {
+        return failure();
+    }
+    return n == 0 ? LQ_STREAM_EOF : LQ_STREAM_OK;
+}
+
+static enum lq_stream_result tcp_write(struct lq_stream *stream, const struct lq_view *views,
+                                       size_t n, size_t *ret_len)
+{
+    struct iovec parts[LQ_STREAM_VIEWS];
+    struct msghdr message = {.msg_iov = parts};
+    ssize_t sent;
+    LQ_CHECK(n >= 1 && n <= LQ_STREAM_VIEWS);
+    for (size_t i = 0; i < n; i++) {
+        /* iovec has no const; sendmsg does not write */
+        parts[i].iov_base = (void *)(uintptr_t)views[i].bytes;
+        parts[i].iov_len = views[i].len;
+    }
+    message.msg_iovlen = n;
+    sent = n == 1 ? send(stream->fd, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL)
+                  : sendmsg(stream->fd, &message, MSG_NOSIGNAL);
+    *ret_len = sent > 0 ? (size_t)sent : 0;
+    return sent < 0 ? failure() : LQ_STREAM_OK;
+}
+
+static void tcp_shutdown(struct lq_stream *stream)
+{
+    (void)shutdown(stream->fd, SHUT_WR); /* fails only when the connection is gone anyway */
+}
+
+static void tcp_close(struct lq_stream *stream)
+{
+    (void)close(stream->fd);
+    stream->fd = -1;
+}
+
+static const struct lq_stream_ops tcp_ops = {
+    .read = tcp_read, .write = tcp_write, .shutdown = tcp_shutdown, .close = tcp_close};
+
+/* These can fail only on a socket that is dead already, which its first read tells. */
+static void set_option(int fd, int level, int name, int value)
+{
+    (void)setsockopt(fd, level, name, &value, sizeof value);
+}
+
+void lq_stream_tcp_init(struct lq_stream *stream, int fd)
+{
+    *stream = (struct lq_stream){.ops = &tcp_ops, .fd = fd};
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, LQ_VANISHED_MS);
+}
+
+void lq_stream_set_blocked(struct lq_stream *stream, bool is_blocked)
+{
+    set_option(stream->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_blocked ? 0 : LQ_VANISHED_MS);
+}
+
+/* The kernel's view of the connection; false when it can't be had. */
+static bool read_info(const struct lq_stream *stream, struct tcp_info *ret_info)
+{
+    socklen_t len = sizeof *ret_info;
+    return getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, ret_info, &len) == 0;
+}
+
+bool lq_stream_has_vanished(const struct lq_stream *stream)
+{
+    struct tcp_info info;
+    return !read_info(stream, &info) || info.tcpi_state == TCP_CLOSE ||
+           info.tcpi_last_ack_recv > LQ_VANISHED_MS;
+}
+
+bool lq_stream_is_dead(const struct lq_stream *stream)
+{
+    struct tcp_info info;
+    return !read_info(stream, &info) || info.tcpi_state == TCP_CLOSE;
+}

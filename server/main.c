@@ -1,0 +1,46 @@
+#include "lq_config.h"
+#include "lq_log.h"
+#include "lq_server.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* As sysexits(3) has it for a command that was used wrongly. */
+#define EXIT_USAGE 64
+
+/* Keeps the C library's allocator from saving up work for one long pause: freed pieces of any size
+ * are joined at once (without fast bins), large arrays come from the kernel and go back to it, the
+ * heap is trimmed in large steps. */
+static void set_up_memory(void)
+{
+    (void)mallopt(M_MXFAST, 0);
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    (void)mallopt(M_TOP_PAD, 1 << 20);
+}
+
+int main(int argc, char *argv[])
+{
+    struct lq_config config;
+    struct lq_config_error error;
+    set_up_memory();
+    if (!lq_config_read(&config, argc, argv, environ, &error)) {
+        (void)fprintf(stderr, "loquetd: %s\n", error.text);
+        return EXIT_USAGE;
+    }
+    if (config.help) {
+        lq_config_print_help();
+        return 0;
+    }
+    if (config.version) {
+        (void)printf("loquetd %s\n", LOQUET_VERSION);
+        return 0;
+    }
+    if (config.check_config) {
+        (void)printf("loquetd: the configuration is valid\n");
+        return 0;
+    }
+    lq_log_set_level((enum lq_log_level)lq_log_level_of(config.log_level));
+    return lq_server_run(&config);
+}
