@@ -12,7 +12,7 @@
 _Static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == 8,
                "SipHash-2-4 as libsodium has it");
 
-static uint64_t hash_key(const struct lq_table *table, const uint8_t *key, size_t key_len)
+uint64_t lq_key_hash(const struct lq_table *table, const uint8_t *key, size_t key_len)
 {
     uint64_t hash;
     (void)crypto_shorthash((unsigned char *)&hash, key, key_len, table->secret);
@@ -22,7 +22,7 @@ static uint64_t hash_key(const struct lq_table *table, const uint8_t *key, size_
 uint64_t lq_lock_hash(const struct lq_map_node *node, const void *table)
 {
     const struct lq_lock *lock = LQ_CONTAINER(node, const struct lq_lock, by_key);
-    return hash_key(table, lock->key, lock->key_len);
+    return lq_key_hash(table, lock->key, lock->key_len);
 }
 
 /* Sequence numbers are given by servers, not chosen by clients: spreading them is enough (Fibonacci
@@ -40,9 +40,10 @@ uint64_t lq_waiter_hash(const struct lq_map_node *node, const void *table)
     return hash_command(waiter->origin, waiter->seq);
 }
 
-struct lq_lock *lq_lock_find(const struct lq_table *table, const uint8_t *key, size_t key_len)
+struct lq_lock *lq_lock_find(const struct lq_table *table, const uint8_t *key, size_t key_len,
+                             uint64_t key_hash)
 {
-    struct lq_map_node *node = lq_map_chain(&table->locks, hash_key(table, key, key_len));
+    struct lq_map_node *node = lq_map_chain(&table->locks, key_hash);
     for (; node != NULL; node = node->next) {
         struct lq_lock *lock = LQ_CONTAINER(node, struct lq_lock, by_key);
         if (lock->key_len == key_len && memcmp(lock->key, key, key_len) == 0) {
@@ -121,7 +122,7 @@ void lq_lock_register(struct lq_apply *apply)
                             .seq = command->seq,
                             .owner = command->owner,
                             .lease_s = command->lease_s});
-    lq_map_insert(&table->locks, &lock->by_key, hash_key(table, lock->key, lock->key_len));
+    lq_map_insert(&table->locks, &lock->by_key, apply->key_hash);
     lq_heap_insert(&table->deadlines[LQ_UNCONTENDED], &lock->by_deadline, lock->deadline_ms);
     table->state_bytes += lock_bytes(lock);
     lq_digest_lock_enter(table, lock);

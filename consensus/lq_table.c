@@ -83,6 +83,13 @@ static void answer(struct lq_apply *apply, enum lq_outcome_kind kind)
                                                          .seq = apply->command->seq});
 }
 
+/* The lock of the command's key, or NULL. */
+static struct lq_lock *find_lock(const struct lq_apply *apply)
+{
+    const struct lq_command *command = apply->command;
+    return lq_lock_find(apply->table, command->key, command->key_len, apply->key_hash);
+}
+
 static bool room_for_key(const struct lq_apply *apply)
 {
     const struct lq_table *table = apply->table;
@@ -103,7 +110,7 @@ static bool room_for_waiter(const struct lq_apply *apply, const struct lq_lock *
 static void acquire(struct lq_apply *apply, struct lq_origin *origin)
 {
     const struct lq_command *command = apply->command;
-    struct lq_lock *lock = lq_lock_find(apply->table, command->key, command->key_len);
+    struct lq_lock *lock = find_lock(apply);
     if (lock == NULL && room_for_key(apply)) {
         lq_lock_register(apply);
     } else if (lock == NULL) {
@@ -126,7 +133,7 @@ static void end_grant(struct lq_apply *apply, struct lq_lock *lock, enum lq_outc
 static void release(struct lq_apply *apply)
 {
     const struct lq_command *command = apply->command;
-    struct lq_lock *lock = lq_lock_find(apply->table, command->key, command->key_len);
+    struct lq_lock *lock = find_lock(apply);
     bool forced = command->type == LQ_COMMAND_FORCE_RELEASE;
     if (lock != NULL && (forced || lock->token == command->token)) {
         end_grant(apply, lock, LQ_OUTCOME_RELEASED);
@@ -138,7 +145,7 @@ static void release(struct lq_apply *apply)
 static void renew(struct lq_apply *apply)
 {
     const struct lq_command *command = apply->command;
-    struct lq_lock *lock = lq_lock_find(apply->table, command->key, command->key_len);
+    struct lq_lock *lock = find_lock(apply);
     if (lock != NULL && lock->token == command->token &&
         lock->deadline_ms > apply->stamp->time_ms) {
         lq_lock_renew(apply, lock);
@@ -164,7 +171,7 @@ static void cancel(struct lq_apply *apply, const struct lq_origin *origin)
 static void expire(struct lq_apply *apply)
 {
     const struct lq_command *command = apply->command;
-    struct lq_lock *lock = lq_lock_find(apply->table, command->key, command->key_len);
+    struct lq_lock *lock = find_lock(apply);
     if (lock != NULL && lock->token == command->token &&
         lock->deadline_ms <= apply->stamp->time_ms) {
         end_grant(apply, lock, LQ_OUTCOME_EXPIRED);
@@ -230,6 +237,9 @@ void lq_table_apply(struct lq_table *table, const struct lq_command *command,
     LQ_CHECK(is_well_formed(command));
     LQ_CHECK(stamp->time_ms >= table->time_ms);
     table->time_ms = stamp->time_ms;
+    if (command->key_len > 0) {
+        apply.key_hash = lq_key_hash(table, command->key, command->key_len);
+    }
     switch ((enum lq_command_type)command->type) {
     case LQ_COMMAND_ACQUIRE:
     case LQ_COMMAND_RELEASE:
@@ -279,7 +289,12 @@ bool lq_table_due(const struct lq_table *table, enum lq_contention contention, u
 bool lq_table_key_due(const struct lq_table *table, const uint8_t *key, size_t key_len,
                       uint64_t time_ms, struct lq_command *ret_expire)
 {
-    const struct lq_lock *lock = lq_lock_find(table, key, key_len);
+    const struct lq_lock *lock;
+    if (lq_table_next_deadline(table, LQ_UNCONTENDED) > time_ms &&
+        lq_table_next_deadline(table, LQ_CONTENDED) > time_ms) {
+        return false; /* nothing at all is due: the usual case, without a look-up */
+    }
+    lock = lq_lock_find(table, key, key_len, lq_key_hash(table, key, key_len));
     return lock != NULL && due(lock, time_ms, ret_expire);
 }
 

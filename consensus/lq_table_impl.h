@@ -70,6 +70,7 @@ struct lq_apply {
     const struct lq_command *command;
     const struct lq_stamp *stamp;
     struct lq_outcomes *outcomes;
+    uint64_t key_hash; /* of the command's key, if it has one */
 };
 
 /* ---- lq_table.c */
@@ -82,7 +83,9 @@ void lq_outcomes_add(struct lq_outcomes *outcomes, struct lq_outcome outcome);
 uint64_t lq_lock_hash(const struct lq_map_node *node, const void *table);
 uint64_t lq_waiter_hash(const struct lq_map_node *node, const void *table);
 
-struct lq_lock *lq_lock_find(const struct lq_table *table, const uint8_t *key, size_t key_len);
+uint64_t lq_key_hash(const struct lq_table *table, const uint8_t *key, size_t key_len);
+struct lq_lock *lq_lock_find(const struct lq_table *table, const uint8_t *key, size_t key_len,
+                             uint64_t key_hash);
 struct lq_waiter *lq_waiter_find(const struct lq_table *table, const struct lq_origin *origin,
                                  uint64_t seq);
 
