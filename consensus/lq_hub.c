@@ -33,6 +33,7 @@ struct lq_hub *lq_hub_new(const struct lq_hub_options *options, struct lq_backen
     lq_list_init(&hub->touched);
     lq_list_init(&hub->progress);
     lq_list_init(&hub->fresh);
+    lq_list_init(&hub->stalled);
     lq_map_init(&hub->by_owner, lq_request_owner_hash, hub);
     lq_heap_init(&hub->waits);
     lq_heap_init(&hub->stalls);
@@ -53,13 +54,14 @@ static void free_requests(struct lq_hub *hub, struct lq_list *requests)
     }
 }
 
-/* Requests of no session exist only in `fresh`; the others are found through their sessions. */
+/* Cancels, and releases of undeliverable grants, are in no session's lists; the others are found
+ * through those. */
 static void free_fresh_orphans(struct lq_hub *hub)
 {
     struct lq_list *member;
     while ((member = lq_list_take(&hub->fresh)) != NULL) {
         struct lq_request *request = LQ_CONTAINER(member, struct lq_request, in_fresh);
-        if (request->session == NULL) {
+        if (lq_list_is_empty(&request->in_session)) {
             lq_request_free(hub, request);
         }
     }
@@ -103,6 +105,15 @@ static void progress_sessions(struct lq_hub *hub)
     }
 }
 
+static void watch_stalled(struct lq_hub *hub)
+{
+    struct lq_list *member;
+    while ((member = lq_list_take(&hub->stalled)) != NULL) {
+        lq_heap_insert(&hub->stalls, &LQ_CONTAINER(member, struct lq_session, in_stalled)->by_stall,
+                       hub->now_ms + hub->options.unread_timeout_ms);
+    }
+}
+
 static void abort_stalled(struct lq_hub *hub)
 {
     while (lq_heap_first_ms(&hub->stalls) <= hub->now_ms) {
@@ -125,6 +136,7 @@ void lq_hub_turn(struct lq_hub *hub, uint64_t now_ms)
     lq_requests_time_out(hub);
     hub->backend->ops->end(hub->backend);
     lq_requests_take_answers(hub);
+    watch_stalled(hub);
     abort_stalled(hub);
 }
 
@@ -147,7 +159,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 uint64_t lq_hub_deadline(const struct lq_hub *hub)
 {
     uint64_t deadline = hub->backend->ops->deadline(hub->backend);
-    if (hub->n_fresh > 0 || !lq_list_is_empty(&hub->progress)) {
+    if (hub->n_fresh > 0 || !lq_list_is_empty(&hub->progress) || !lq_list_is_empty(&hub->stalled)) {
         return 0;
     }
     deadline = earlier(deadline, lq_heap_first_ms(&hub->waits));

@@ -32,7 +32,8 @@ struct lq_session {
     struct lq_list in_progress;   /* ENDING, GONE; or OPEN with input to be taken up again */
     struct lq_list requests;      /* open, in their order */
     struct lq_list cancelling;    /* open, and taken back already or not to be taken back */
-    uint64_t n_open;              /* in both lists */
+    uint64_t n_open;              /* in both lists; cancels are not counted */
+    struct lq_list in_stalled;    /* too much is unread since the latest turn */
     struct lq_heap_node by_stall; /* while too much is unread: when that is overdue */
     uint8_t *carry; /* bytes not decoded yet: the beginning of a frame, or held back */
     size_t carry_len;
@@ -54,6 +55,7 @@ struct lq_hub {
     uint64_t n_fresh;
     struct lq_map by_owner;
     struct lq_heap waits;
+    struct lq_list stalled; /* sessions whose stall begins with the coming turn */
     struct lq_heap stalls;
     struct lq_pool requests[REQUEST_SIZES];
     struct lq_pool chunks;

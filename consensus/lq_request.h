@@ -24,6 +24,8 @@ struct lq_request {
     uint64_t token;
 
     /* ---- The hub's. */
+    bool is_cancelled;           /* its cancel is under way */
+    bool is_silent;              /* if that succeeds, its session says E instead of T */
     struct lq_session *session;  /* NULL: nobody is told the answer */
     struct lq_list in_session;   /* the session's open or cancelling requests */
     struct lq_list in_fresh;     /* decoded, not yet handed to the backend */

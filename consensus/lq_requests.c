@@ -119,8 +119,10 @@ void lq_requests_add(struct lq_hub *hub, struct lq_session *session, const struc
 {
     struct lq_request *request = new_request(hub, frame);
     request->session = session;
-    lq_list_append(&session->requests, &request->in_session);
-    session->n_open++;
+    if (frame->op != LQ_OP_CANCEL) {
+        lq_list_append(&session->requests, &request->in_session);
+        session->n_open++;
+    }
     queue(hub, request);
 }
 
@@ -152,13 +154,6 @@ static void forget(struct lq_hub *hub, struct lq_request *request)
 static bool is_heard(const struct lq_session *session)
 {
     return session != NULL && session->state != LQ_SESSION_GONE;
-}
-
-/* A session that ends with E answers nothing to the acquires that it takes back. */
-static bool is_silent(const struct lq_session *session, enum lq_answer_kind kind)
-{
-    return kind == LQ_ANSWER_CANCELLED && session->state == LQ_SESSION_ENDING &&
-           session->error != 0;
 }
 
 static enum lq_op answer_op(enum lq_answer_kind kind)
@@ -220,7 +215,7 @@ static void on_answer(struct lq_hub *hub, const struct lq_answer *answer)
         on_open(hub, request);
         return;
     }
-    if (is_heard(session) && !is_silent(session, answer->kind)) {
+    if (is_heard(session) && !(request->is_silent && answer->kind == LQ_ANSWER_CANCELLED)) {
         put_answer(request, answer);
     }
     forget(hub, request);
@@ -249,6 +244,10 @@ static void cancel(struct lq_hub *hub, struct lq_request *request)
     struct lq_session *session = request->session;
     lq_list_remove(&request->in_session);
     lq_list_append(&session->cancelling, &request->in_session);
+    if (request->is_cancelled) {
+        return;
+    }
+    request->is_cancelled = true;
     hub->backend->ops->cancel(hub->backend, request);
     lq_requests_take_answers(hub);
 }
@@ -257,7 +256,6 @@ static void cancel(struct lq_hub *hub, struct lq_request *request)
 static void execute_cancel(struct lq_hub *hub, struct lq_request *request)
 {
     struct lq_request *named = find_open(hub, request);
-    forget(hub, request);
     if (named != NULL) {
         cancel(hub, named);
     }
@@ -298,6 +296,7 @@ uint64_t lq_requests_cancel_all(struct lq_session *session, uint64_t budget)
             LQ_CONTAINER(session->requests.next, struct lq_request, in_session);
         budget--;
         if (request->op == LQ_OP_ACQUIRE && lq_heap_holds(&request->by_wait)) {
+            request->is_silent = session->error != 0;
             cancel(session->hub, request);
         } else {
             lq_list_remove(&request->in_session);

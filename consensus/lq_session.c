@@ -16,6 +16,7 @@ struct lq_session *lq_session_new(struct lq_hub *hub, void *link)
     session->by_stall.place = LQ_HEAP_OUT;
     lq_list_init(&session->in_touched);
     lq_list_init(&session->in_progress);
+    lq_list_init(&session->in_stalled);
     lq_list_init(&session->requests);
     lq_list_init(&session->cancelling);
     lq_list_append(&hub->sessions, &session->in_hub);
@@ -50,19 +51,23 @@ static bool is_stalled(const struct lq_session *session)
            (session->state == LQ_SESSION_FINISHED && session->out.unread > 0);
 }
 
+static void unwatch_stall(struct lq_session *session)
+{
+    lq_list_remove(&session->in_stalled);
+    if (lq_heap_holds(&session->by_stall)) {
+        lq_heap_remove(&session->hub->stalls, &session->by_stall);
+    }
+}
+
 /* Watches over a client that does not read: the time runs while too much is unread, or, once the
- * session is finished and only this keeps it, while anything is. */
+ * session is finished and only this keeps it, while anything is. Events carry no time, so it runs
+ * from the coming turn. */
 static void watch_stall(struct lq_session *session)
 {
-    struct lq_hub *hub = session->hub;
-    bool is_watched = lq_heap_holds(&session->by_stall);
     if (session->state == LQ_SESSION_GONE || !is_stalled(session)) {
-        if (is_watched) {
-            lq_heap_remove(&hub->stalls, &session->by_stall);
-        }
-    } else if (!is_watched) {
-        lq_heap_insert(&hub->stalls, &session->by_stall,
-                       hub->now_ms + hub->options.unread_timeout_ms);
+        unwatch_stall(session);
+    } else if (!lq_heap_holds(&session->by_stall) && lq_list_is_empty(&session->in_stalled)) {
+        lq_list_append(&session->hub->stalled, &session->in_stalled);
     }
 }
 
@@ -95,11 +100,10 @@ void lq_session_wrote(struct lq_session *session, size_t len)
     struct lq_hub *hub = session->hub;
     lq_outbuf_wrote(&session->out, &hub->chunks, len);
     hub->unread_total -= len;
-    watch_stall(session);
-    if (session->state == LQ_SESSION_FINISHED && lq_heap_holds(&session->by_stall)) {
-        lq_heap_move(&hub->stalls, &session->by_stall,
-                     hub->now_ms + hub->options.unread_timeout_ms); /* it does read */
+    if (len > 0 && session->state == LQ_SESSION_FINISHED) {
+        unwatch_stall(session); /* it does read: from the beginning */
     }
+    watch_stall(session);
 }
 
 enum lq_session_wish lq_session_wish(const struct lq_session *session)
@@ -243,6 +247,7 @@ static void resume(struct lq_session *session)
 
 void lq_session_eof(struct lq_session *session)
 {
+    LQ_CHECK(!session->is_held_back);
     lq_session_end(session, 0);
 }
 
@@ -354,6 +359,7 @@ void lq_session_free(struct lq_session *session)
     lq_list_remove(&session->in_hub);
     lq_list_remove(&session->in_touched);
     lq_list_remove(&session->in_progress);
+    unwatch_stall(session);
     lq_outbuf_done(&session->out, &session->hub->chunks);
     forget_carry(session);
     lq_free(session);

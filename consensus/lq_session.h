@@ -47,7 +47,8 @@ void lq_session_input(struct lq_session *session, const uint8_t *bytes, size_t l
  * session ends. */
 bool lq_session_wants_input(const struct lq_session *session);
 
-/* The client sends no more (a half-close, or all it ever sent). */
+/* The client sends no more (a half-close, or all it ever sent). Like input, to be told only while
+ * lq_session_wants_input: it stands behind the bytes that were not read yet. */
 void lq_session_eof(struct lq_session *session);
 
 /* What is to be written next, see lq_outbuf_views. */
