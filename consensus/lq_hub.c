@@ -105,6 +105,24 @@ static void progress_sessions(struct lq_hub *hub)
     }
 }
 
+/* When the cap on all unread answers is crossed, every session is looked at: some are paused from
+ * now, or no more. */
+static void watch_total(struct lq_hub *hub)
+{
+    bool is_over = hub->unread_total >= hub->options.unread_total_max;
+    if (is_over == hub->is_over_total) {
+        return;
+    }
+    hub->is_over_total = is_over;
+    for (struct lq_list *at = hub->sessions.next; at != &hub->sessions; at = at->next) {
+        struct lq_session *session = LQ_CONTAINER(at, struct lq_session, in_hub);
+        lq_session_watch(session);
+        if (session->out.unread > 0) {
+            lq_session_touch(session); /* its reading goes on, or stops */
+        }
+    }
+}
+
 static void watch_stalled(struct lq_hub *hub)
 {
     struct lq_list *member;
@@ -136,6 +154,7 @@ void lq_hub_turn(struct lq_hub *hub, uint64_t now_ms)
     lq_requests_time_out(hub);
     hub->backend->ops->end(hub->backend);
     lq_requests_take_answers(hub);
+    watch_total(hub);
     watch_stalled(hub);
     abort_stalled(hub);
 }

@@ -47,6 +47,7 @@ struct lq_hub {
     uint64_t last_session_id;
     uint64_t n_sessions;
     uint64_t unread_total;
+    bool is_over_total; /* as of the latest turn */
     struct lq_hub_counters counters;
     struct lq_list sessions; /* all, the gone ones too */
     struct lq_list touched;
@@ -111,6 +112,9 @@ void lq_session_schedule_progress(struct lq_session *session);
 
 /* Puts it among those that lq_hub_take_touched gives. */
 void lq_session_touch(struct lq_session *session);
+
+/* Begins, or ends, watching over a client that does not read. */
+void lq_session_watch(struct lq_session *session);
 
 /* Frees it, whatever state it is in. */
 void lq_session_free(struct lq_session *session);

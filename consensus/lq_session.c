@@ -45,10 +45,13 @@ void lq_session_schedule_progress(struct lq_session *session)
 
 /* ---- Output. */
 
+/* Whether nothing but its unread answers keeps this session from going on. */
 static bool is_stalled(const struct lq_session *session)
 {
-    return session->out.unread >= session->hub->options.unread_max ||
-           (session->state == LQ_SESSION_FINISHED && session->out.unread > 0);
+    const struct lq_hub *hub = session->hub;
+    bool is_too_much = session->out.unread >= hub->options.unread_max;
+    bool is_last = session->state == LQ_SESSION_FINISHED;
+    return is_too_much || ((is_last || hub->is_over_total) && session->out.unread > 0);
 }
 
 static void unwatch_stall(struct lq_session *session)
@@ -59,10 +62,9 @@ static void unwatch_stall(struct lq_session *session)
     }
 }
 
-/* Watches over a client that does not read: the time runs while too much is unread, or, once the
- * session is finished and only this keeps it, while anything is. Events carry no time, so it runs
- * from the coming turn. */
-static void watch_stall(struct lq_session *session)
+/* Watches over a client that does not read: the time runs while it is stalled. Events carry no
+ * time, so it runs from the coming turn. */
+void lq_session_watch(struct lq_session *session)
 {
     if (session->state == LQ_SESSION_GONE || !is_stalled(session)) {
         unwatch_stall(session);
@@ -86,7 +88,7 @@ void lq_session_put(struct lq_session *session, const struct lq_frame *answer)
     }
     hub->unread_total += lq_outbuf_put(&session->out, &hub->chunks, answer);
     count_answer(hub, answer);
-    watch_stall(session);
+    lq_session_watch(session);
     lq_session_touch(session);
 }
 
@@ -100,10 +102,10 @@ void lq_session_wrote(struct lq_session *session, size_t len)
     struct lq_hub *hub = session->hub;
     lq_outbuf_wrote(&session->out, &hub->chunks, len);
     hub->unread_total -= len;
-    if (len > 0 && session->state == LQ_SESSION_FINISHED) {
+    if (len > 0 && session->out.unread < hub->options.unread_max) {
         unwatch_stall(session); /* it does read: from the beginning */
     }
-    watch_stall(session);
+    lq_session_watch(session);
 }
 
 enum lq_session_wish lq_session_wish(const struct lq_session *session)
@@ -123,7 +125,7 @@ bool lq_session_wants_input(const struct lq_session *session)
         session->out.unread >= hub->options.unread_max) {
         return false;
     }
-    return session->out.unread == 0 || hub->unread_total < hub->options.unread_total_max;
+    return session->out.unread == 0 || !hub->is_over_total;
 }
 
 /* Takes one frame, or returns false when it must wait for a free place. */
@@ -271,7 +273,7 @@ void lq_session_closed(struct lq_session *session)
     session->hub->n_sessions--;
     session->hub->unread_total -= session->out.unread;
     lq_list_remove(&session->in_touched);
-    watch_stall(session);
+    lq_session_watch(session);
     lq_outbuf_forget_begun(&session->out);
     forget_carry(session);
     lq_session_schedule_progress(session);
@@ -296,7 +298,7 @@ static void finish(struct lq_session *session)
                                                    .key_len = (uint16_t)strlen(text)});
     }
     session->state = LQ_SESSION_FINISHED;
-    watch_stall(session);
+    lq_session_watch(session);
     forget_carry(session);
     lq_session_touch(session);
 }
