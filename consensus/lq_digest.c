@@ -44,7 +44,7 @@ static uint64_t hash_lock(const struct lq_lock *lock)
     lq_write_u64(writer, XXH3_64bits(lock->key, lock->key_len));
     lq_write_u64(writer, lock->token);
     lq_write_u64(writer, lock->owner);
-    lq_write_u64(writer, lock->deadline_ms);
+    lq_write_u64(writer, lock->lease.end_ms);
     lq_write_u8(writer, lock->lease_s);
     lq_write_u32(writer, lock->node);
     lq_write_u64(writer, lock->incarnation);

@@ -35,7 +35,7 @@ struct lq_hub *lq_hub_new(const struct lq_hub_options *options, struct lq_backen
     lq_list_init(&hub->fresh);
     lq_list_init(&hub->stalled);
     lq_map_init(&hub->by_owner, lq_request_owner_hash, hub);
-    lq_heap_init(&hub->waits);
+    lq_spans_init(&hub->waits);
     lq_heap_init(&hub->stalls);
     for (int i = 0; i < REQUEST_SIZES; i++) {
         lq_pool_init(&hub->requests[i], offsetof(struct lq_request, key) + request_key_len[i],
@@ -85,7 +85,7 @@ void lq_hub_free(struct lq_hub *hub)
     free_fresh_orphans(hub);
     free_sessions(hub);
     lq_map_done(&hub->by_owner);
-    lq_heap_done(&hub->waits);
+    lq_spans_done(&hub->waits);
     lq_heap_done(&hub->stalls);
     for (int i = 0; i < REQUEST_SIZES; i++) {
         lq_pool_done(&hub->requests[i]);
@@ -181,7 +181,7 @@ uint64_t lq_hub_deadline(const struct lq_hub *hub)
     if (hub->n_fresh > 0 || !lq_list_is_empty(&hub->progress) || !lq_list_is_empty(&hub->stalled)) {
         return 0;
     }
-    deadline = earlier(deadline, lq_heap_first_ms(&hub->waits));
+    deadline = earlier(deadline, lq_spans_first_ms(&hub->waits));
     return earlier(deadline, lq_heap_first_ms(&hub->stalls));
 }
 

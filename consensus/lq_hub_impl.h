@@ -55,7 +55,7 @@ struct lq_hub {
     struct lq_list fresh; /* requests of the coming turn, in their order */
     uint64_t n_fresh;
     struct lq_map by_owner;
-    struct lq_heap waits;
+    struct lq_spans waits;
     struct lq_list stalled; /* sessions whose stall begins with the coming turn */
     struct lq_heap stalls;
     struct lq_pool requests[REQUEST_SIZES];

@@ -248,12 +248,12 @@ static void end_quarantine(struct lq_local *local)
 
 /* ---- Expiry. */
 
-/* Ends due grants of one kind, at most a slice of them; tells whether more are due. */
-static bool expire_due(struct lq_local *local, enum lq_contention contention)
+/* Ends due grants, at most a slice of them; tells whether more are due. */
+static bool expire_due(struct lq_local *local, enum lq_which which)
 {
     struct lq_command expire;
     for (int i = 0; i < LQ_TURN_EXPIRES; i++) {
-        if (!lq_table_due(local->table, contention, local->stamp.time_ms, &expire)) {
+        if (!lq_table_due(local->table, which, local->stamp.time_ms, &expire)) {
             return false;
         }
         apply(local, &expire, NULL);
@@ -271,7 +271,7 @@ static void sweep(struct lq_local *local)
         local->next_sweep_ms =
             now_ms + local->sweep_ms - (now_ms - local->start_ms) % local->sweep_ms;
     }
-    local->is_sweeping = expire_due(local, LQ_UNCONTENDED);
+    local->is_sweeping = expire_due(local, LQ_WHICH_ALL);
 }
 
 /* ---- The backend's operations. */
@@ -280,7 +280,7 @@ static void local_begin(struct lq_backend *backend, uint64_t now_ms)
 {
     struct lq_local *local = local_of(backend);
     local->stamp.time_ms = now_ms;
-    (void)expire_due(local, LQ_CONTENDED); /* the rest: `deadline` asks for another turn */
+    (void)expire_due(local, LQ_WHICH_CONTENDED); /* the rest: `deadline` asks for another turn */
     end_quarantine(local);
 }
 
@@ -333,11 +333,11 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static uint64_t local_deadline(const struct lq_backend *backend)
 {
     const struct lq_local *local = LQ_CONTAINER(backend, const struct lq_local, backend);
-    uint64_t deadline = lq_table_next_deadline(local->table, LQ_CONTENDED);
+    uint64_t deadline = lq_table_next_deadline(local->table, LQ_WHICH_CONTENDED);
     if (local->is_sweeping) {
         return 0;
     }
-    if (lq_table_next_deadline(local->table, LQ_UNCONTENDED) != LQ_NEVER) {
+    if (lq_table_next_deadline(local->table, LQ_WHICH_ALL) != LQ_NEVER) {
         deadline = earlier(deadline, local->next_sweep_ms);
     }
     if (!lq_list_is_empty(&local->held)) {

@@ -66,11 +66,6 @@ struct lq_waiter *lq_waiter_find(const struct lq_table *table, const struct lq_o
     return NULL;
 }
 
-enum lq_contention lq_lock_contention(const struct lq_lock *lock)
-{
-    return lock->queue == NULL ? LQ_UNCONTENDED : LQ_CONTENDED;
-}
-
 static uint64_t lock_bytes(const struct lq_lock *lock)
 {
     return LQ_LOCK_BYTES + (uint64_t)lock->key_len;
@@ -84,7 +79,7 @@ struct grantee {
     uint8_t lease_s;
 };
 
-/* Writes a new grant into a lock and answers it; the caller cares for heap and digest. */
+/* Writes a new grant into a lock whose lease is not running, begins the lease, and answers. */
 static void grant(struct lq_apply *apply, struct lq_lock *lock, const struct grantee *grantee)
 {
     uint64_t now_ms = apply->stamp->time_ms;
@@ -94,7 +89,7 @@ static void grant(struct lq_apply *apply, struct lq_lock *lock, const struct gra
     lock->incarnation = grantee->origin.incarnation;
     lock->seq = grantee->seq;
     lock->lease_s = grantee->lease_s;
-    lock->deadline_ms = lq_span_end(now_ms, grantee->lease_s);
+    lq_spans_begin(&apply->table->leases, &lock->lease, now_ms, grantee->lease_s);
     lq_outcomes_add(apply->outcomes, (struct lq_outcome){.kind = LQ_OUTCOME_GRANTED,
                                                          .lease_s = grantee->lease_s,
                                                          .origin = grantee->origin,
@@ -115,7 +110,8 @@ void lq_lock_register(struct lq_apply *apply)
     struct lq_table *table = apply->table;
     const struct lq_command *command = apply->command;
     struct lq_lock *lock = lq_malloc(lock_size(command->key_len));
-    *lock = (struct lq_lock){.key_len = command->key_len, .by_deadline.place = LQ_HEAP_OUT};
+    *lock = (struct lq_lock){.key_len = command->key_len};
+    lq_span_init(&lock->lease);
     memcpy(lock->key, command->key, command->key_len);
     grant(apply, lock,
           &(struct grantee){.origin = command->origin,
@@ -123,7 +119,6 @@ void lq_lock_register(struct lq_apply *apply)
                             .owner = command->owner,
                             .lease_s = command->lease_s});
     lq_map_insert(&table->locks, &lock->by_key, apply->key_hash);
-    lq_heap_insert(&table->deadlines[LQ_UNCONTENDED], &lock->by_deadline, lock->deadline_ms);
     table->state_bytes += lock_bytes(lock);
     lq_digest_lock_enter(table, lock);
 }
@@ -133,17 +128,26 @@ static void delete_lock(struct lq_table *table, struct lq_lock *lock)
     LQ_CHECK(lock->queue == NULL);
     lq_digest_lock_leave(table, lock);
     table->state_bytes -= lock_bytes(lock);
-    lq_heap_remove(&table->deadlines[LQ_UNCONTENDED], &lock->by_deadline);
+    lq_spans_remove(&table->leases, &lock->lease, lock->lease_s);
     lq_map_remove(&table->locks, &lock->by_key);
     lq_free(lock);
 }
 
-/* The lock leaves the one heap for the other as its first waiter comes or its last one goes. */
-static void change_heap(struct lq_table *table, struct lq_lock *lock, enum lq_contention from)
+/* The first waiter comes: from now on the lock's deadline matters to somebody. */
+static void make_queue(struct lq_table *table, struct lq_lock *lock)
 {
-    lq_heap_remove(&table->deadlines[from], &lock->by_deadline);
-    lq_heap_insert(&table->deadlines[lq_lock_contention(lock)], &lock->by_deadline,
-                   lock->deadline_ms);
+    struct lq_queue *queue = lq_malloc(sizeof *queue);
+    *queue = (struct lq_queue){.lock = lock, .by_deadline.place = LQ_HEAP_OUT};
+    lq_list_init(&queue->waiters);
+    lq_heap_insert(&table->contended, &queue->by_deadline, lock->lease.end_ms);
+    lock->queue = queue;
+}
+
+static void drop_queue(struct lq_table *table, struct lq_lock *lock)
+{
+    lq_heap_remove(&table->contended, &lock->queue->by_deadline);
+    lq_free(lock->queue);
+    lock->queue = NULL;
 }
 
 void lq_lock_enqueue(struct lq_apply *apply, struct lq_lock *lock, struct lq_origin *origin)
@@ -157,9 +161,7 @@ void lq_lock_enqueue(struct lq_apply *apply, struct lq_lock *lock, struct lq_ori
                                  .owner = command->owner,
                                  .lease_s = command->lease_s};
     if (lock->queue == NULL) {
-        lock->queue = lq_calloc(1, sizeof *lock->queue);
-        lq_list_init(&lock->queue->waiters);
-        change_heap(table, lock, LQ_UNCONTENDED);
+        make_queue(table, lock);
     }
     lq_list_append(&lock->queue->waiters, &waiter->in_queue);
     lock->queue->count++;
@@ -198,18 +200,22 @@ void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter)
     lq_free(waiter);
     lock->queue->count--;
     if (lock->queue->count == 0) {
-        lq_free(lock->queue);
-        lock->queue = NULL;
-        change_heap(table, lock, LQ_CONTENDED);
+        drop_queue(table, lock);
     }
 }
 
-/* Gives the lock a new grant or lease: `change` between leaving and entering the digest, and the
- * heap after it. */
-static void reposition(struct lq_table *table, struct lq_lock *lock)
+/* The lock is about to get a new grant or lease. */
+static void before_change(struct lq_table *table, struct lq_lock *lock)
 {
-    lq_heap_move(&table->deadlines[lq_lock_contention(lock)], &lock->by_deadline,
-                 lock->deadline_ms);
+    lq_digest_lock_leave(table, lock);
+    lq_spans_remove(&table->leases, &lock->lease, lock->lease_s);
+}
+
+static void after_change(struct lq_table *table, struct lq_lock *lock)
+{
+    if (lock->queue != NULL) {
+        lq_heap_move(&table->contended, &lock->queue->by_deadline, lock->lease.end_ms);
+    }
     lq_digest_lock_enter(table, lock);
 }
 
@@ -228,15 +234,16 @@ void lq_lock_pass_on(struct lq_apply *apply, struct lq_lock *lock)
                                .owner = head->owner,
                                .lease_s = head->lease_s};
     lq_waiter_remove(table, head);
-    lq_digest_lock_leave(table, lock);
+    before_change(table, lock);
     grant(apply, lock, &grantee);
-    reposition(table, lock);
+    after_change(table, lock);
 }
 
 void lq_lock_renew(struct lq_apply *apply, struct lq_lock *lock)
 {
-    lq_digest_lock_leave(apply->table, lock);
+    struct lq_table *table = apply->table;
+    before_change(table, lock);
     lock->lease_s = apply->command->lease_s;
-    lock->deadline_ms = lq_span_end(apply->stamp->time_ms, lock->lease_s);
-    reposition(apply->table, lock);
+    lq_spans_begin(&table->leases, &lock->lease, apply->stamp->time_ms, lock->lease_s);
+    after_change(table, lock);
 }

@@ -4,9 +4,9 @@
 #ifndef LQ_REQUEST_H
 #define LQ_REQUEST_H
 
-#include "lq_heap.h"
 #include "lq_list.h"
 #include "lq_map.h"
+#include "lq_spans.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +24,7 @@ struct lq_request {
     uint64_t token;
 
     /* ---- The hub's. */
+    bool is_open;                /* an acquire that waits: it is in by_owner */
     bool is_cancelled;           /* its cancel is under way */
     bool is_silent;              /* if that succeeds, its session says E instead of T */
     struct lq_session *session;  /* NULL: nobody is told the answer */
@@ -31,7 +32,7 @@ struct lq_request {
     struct lq_list in_fresh;     /* decoded, not yet handed to the backend */
     struct lq_map_node by_owner; /* open acquires, for C; the first of several equal ones */
     struct lq_list same_owner; /* open acquires of the same session, owner and key, oldest first */
-    struct lq_heap_node by_wait; /* open acquires: when their wait ends */
+    struct lq_span wait; /* open acquires: until their wait ends or their cancel is under way */
 
     /* ---- The backend's. */
     struct lq_map_node by_seq; /* numbered, and waiting for its outcome */

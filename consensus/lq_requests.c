@@ -32,8 +32,8 @@ static struct lq_request *new_request(struct lq_hub *hub, const struct lq_frame 
                                    .lease_s = frame->lease_s,
                                    .key_len = frame->key_len,
                                    .owner = frame->owner,
-                                   .token = frame->token,
-                                   .by_wait.place = LQ_HEAP_OUT};
+                                   .token = frame->token};
+    lq_span_init(&request->wait);
     lq_list_init(&request->in_session);
     lq_list_init(&request->in_fresh);
     lq_list_init(&request->same_owner);
@@ -136,12 +136,19 @@ void lq_requests_take_back(struct lq_hub *hub, const struct lq_frame *grant)
 
 /* ---- Out. */
 
+static void end_wait(struct lq_hub *hub, struct lq_request *request)
+{
+    if (lq_span_is_running(&request->wait)) {
+        lq_spans_remove(&hub->waits, &request->wait, request->wait_s);
+    }
+}
+
 /* The request has had its last answer: it leaves its session and all lists. */
 static void forget(struct lq_hub *hub, struct lq_request *request)
 {
     struct lq_session *session = request->session;
-    if (lq_heap_holds(&request->by_wait)) {
-        lq_heap_remove(&hub->waits, &request->by_wait);
+    end_wait(hub, request);
+    if (request->is_open) {
         unlist_by_owner(hub, request);
     }
     if (session != NULL) {
@@ -194,10 +201,11 @@ static void put_answer(const struct lq_request *request, const struct lq_answer 
  * session began to end since it was decoded, it is taken back in its turn. */
 static void on_open(struct lq_hub *hub, struct lq_request *request)
 {
-    if (lq_heap_holds(&request->by_wait)) {
+    if (request->is_open) {
         return;
     }
-    lq_heap_insert(&hub->waits, &request->by_wait, lq_span_end(hub->now_ms, request->wait_s));
+    request->is_open = true;
+    lq_spans_begin(&hub->waits, &request->wait, hub->now_ms, request->wait_s);
     list_by_owner(hub, request);
     if (request->session->state != LQ_SESSION_OPEN) {
         lq_list_remove(&request->in_session);
@@ -248,6 +256,7 @@ static void cancel(struct lq_hub *hub, struct lq_request *request)
         return;
     }
     request->is_cancelled = true;
+    end_wait(hub, request);
     hub->backend->ops->cancel(hub->backend, request);
     lq_requests_take_answers(hub);
 }
@@ -279,13 +288,10 @@ void lq_requests_submit(struct lq_hub *hub)
     }
 }
 
-/* A wait that ends while its cancel is under way is put off, not asked for twice. */
 void lq_requests_time_out(struct lq_hub *hub)
 {
-    for (int i = 0; i < LQ_TURN_TIMEOUTS && lq_heap_first_ms(&hub->waits) <= hub->now_ms; i++) {
-        struct lq_heap_node *node = lq_heap_first(&hub->waits);
-        lq_heap_move(&hub->waits, node, LQ_NEVER);
-        cancel(hub, LQ_CONTAINER(node, struct lq_request, by_wait));
+    for (int i = 0; i < LQ_TURN_TIMEOUTS && lq_spans_first_ms(&hub->waits) <= hub->now_ms; i++) {
+        cancel(hub, LQ_CONTAINER(lq_spans_first(&hub->waits), struct lq_request, wait));
     }
 }
 
@@ -295,7 +301,7 @@ uint64_t lq_requests_cancel_all(struct lq_session *session, uint64_t budget)
         struct lq_request *request =
             LQ_CONTAINER(session->requests.next, struct lq_request, in_session);
         budget--;
-        if (request->op == LQ_OP_ACQUIRE && lq_heap_holds(&request->by_wait)) {
+        if (request->op == LQ_OP_ACQUIRE && request->is_open) {
             request->is_silent = session->error != 0;
             cancel(session->hub, request);
         } else {

@@ -36,8 +36,8 @@ struct lq_table *lq_table_new(const uint8_t secret[16], uint64_t first_token)
     memcpy(table->secret, secret, sizeof table->secret);
     lq_map_init(&table->locks, lq_lock_hash, table);
     lq_map_init(&table->waiters, lq_waiter_hash, table);
-    lq_heap_init(&table->deadlines[LQ_UNCONTENDED]);
-    lq_heap_init(&table->deadlines[LQ_CONTENDED]);
+    lq_spans_init(&table->leases);
+    lq_heap_init(&table->contended);
     lq_list_init(&table->origins);
     table->last_token = first_token - 1;
     return table;
@@ -70,8 +70,8 @@ void lq_table_free(struct lq_table *table)
     }
     lq_map_done(&table->waiters);
     lq_map_done(&table->locks);
-    lq_heap_done(&table->deadlines[LQ_UNCONTENDED]);
-    lq_heap_done(&table->deadlines[LQ_CONTENDED]);
+    lq_spans_done(&table->leases);
+    lq_heap_done(&table->contended);
     lq_free(table);
 }
 
@@ -147,7 +147,7 @@ static void renew(struct lq_apply *apply)
     const struct lq_command *command = apply->command;
     struct lq_lock *lock = find_lock(apply);
     if (lock != NULL && lock->token == command->token &&
-        lock->deadline_ms > apply->stamp->time_ms) {
+        lock->lease.end_ms > apply->stamp->time_ms) {
         lq_lock_renew(apply, lock);
         answer(apply, LQ_OUTCOME_RENEWED);
     } else {
@@ -173,7 +173,7 @@ static void expire(struct lq_apply *apply)
     const struct lq_command *command = apply->command;
     struct lq_lock *lock = find_lock(apply);
     if (lock != NULL && lock->token == command->token &&
-        lock->deadline_ms <= apply->stamp->time_ms) {
+        lock->lease.end_ms <= apply->stamp->time_ms) {
         end_grant(apply, lock, LQ_OUTCOME_EXPIRED);
     } else {
         answer(apply, LQ_OUTCOME_STALE);
@@ -260,15 +260,27 @@ void lq_table_apply(struct lq_table *table, const struct lq_command *command,
     }
 }
 
-uint64_t lq_table_next_deadline(const struct lq_table *table, enum lq_contention contention)
+uint64_t lq_table_next_deadline(const struct lq_table *table, enum lq_which which)
 {
-    return lq_heap_first_ms(&table->deadlines[contention]);
+    return which == LQ_WHICH_ALL ? lq_spans_first_ms(&table->leases)
+                                 : lq_heap_first_ms(&table->contended);
+}
+
+/* The lock among those whose lease ends first, or NULL. */
+static const struct lq_lock *first_lock(const struct lq_table *table, enum lq_which which)
+{
+    struct lq_span *lease = lq_spans_first(&table->leases);
+    struct lq_heap_node *node = lq_heap_first(&table->contended);
+    if (which == LQ_WHICH_ALL) {
+        return lease == NULL ? NULL : LQ_CONTAINER(lease, struct lq_lock, lease);
+    }
+    return node == NULL ? NULL : LQ_CONTAINER(node, struct lq_queue, by_deadline)->lock;
 }
 
 /* The EXPIRE of this lock, if its lease has ended. */
 static bool due(const struct lq_lock *lock, uint64_t time_ms, struct lq_command *ret_expire)
 {
-    if (lock->deadline_ms > time_ms) {
+    if (lock->lease.end_ms > time_ms) {
         return false;
     }
     *ret_expire = (struct lq_command){.type = LQ_COMMAND_EXPIRE,
@@ -278,20 +290,18 @@ static bool due(const struct lq_lock *lock, uint64_t time_ms, struct lq_command 
     return true;
 }
 
-bool lq_table_due(const struct lq_table *table, enum lq_contention contention, uint64_t time_ms,
+bool lq_table_due(const struct lq_table *table, enum lq_which which, uint64_t time_ms,
                   struct lq_command *ret_expire)
 {
-    struct lq_heap_node *node = lq_heap_first(&table->deadlines[contention]);
-    return node != NULL &&
-           due(LQ_CONTAINER(node, struct lq_lock, by_deadline), time_ms, ret_expire);
+    const struct lq_lock *lock = first_lock(table, which);
+    return lock != NULL && due(lock, time_ms, ret_expire);
 }
 
 bool lq_table_key_due(const struct lq_table *table, const uint8_t *key, size_t key_len,
                       uint64_t time_ms, struct lq_command *ret_expire)
 {
     const struct lq_lock *lock;
-    if (lq_table_next_deadline(table, LQ_UNCONTENDED) > time_ms &&
-        lq_table_next_deadline(table, LQ_CONTENDED) > time_ms) {
+    if (lq_table_next_deadline(table, LQ_WHICH_ALL) > time_ms) {
         return false; /* nothing at all is due: the usual case, without a look-up */
     }
     lock = lq_lock_find(table, key, key_len, lq_key_hash(table, key, key_len));

@@ -124,19 +124,19 @@ void lq_table_apply(struct lq_table *table, const struct lq_command *command,
 
 /* ---- Reading. */
 
-/* Which deadlines: those of locks that somebody waits for, or the others. Simple mode hands on the
- * first in time and sweeps the others; cluster mode expires both. */
-enum lq_contention {
-    LQ_UNCONTENDED = 0,
-    LQ_CONTENDED = 1,
+/* Which deadlines: those of all locks, or only of those that somebody waits for. Simple mode hands
+ * the latter on in time and sweeps the others; cluster mode expires all in time. */
+enum lq_which {
+    LQ_WHICH_ALL,
+    LQ_WHICH_CONTENDED,
 };
 
-/* The earliest deadline of that kind, or LQ_NEVER. */
-uint64_t lq_table_next_deadline(const struct lq_table *table, enum lq_contention contention);
+/* The earliest deadline among those, or LQ_NEVER. */
+uint64_t lq_table_next_deadline(const struct lq_table *table, enum lq_which which);
 
-/* Fills `ret_expire` with the EXPIRE of the lock of that kind whose lease ends first, if it has
+/* Fills `ret_expire` with the EXPIRE of the lock among those whose lease ends first, if it has
  * ended at `time_ms`; else returns false. Its key stays valid until the next apply. */
-bool lq_table_due(const struct lq_table *table, enum lq_contention contention, uint64_t time_ms,
+bool lq_table_due(const struct lq_table *table, enum lq_which which, uint64_t time_ms,
                   struct lq_command *ret_expire);
 
 /* The same for one key. */
@@ -159,13 +159,5 @@ uint64_t lq_table_digest(const struct lq_table *table);
 
 /* The same, computed from the whole state: slow, to be compared with lq_table_digest. */
 uint64_t lq_table_digest_recomputed(const struct lq_table *table);
-
-/* The end of a span of `seconds` that begins at `now_ms`. Clocks are read in whole milliseconds,
- * rounded down, so one more makes sure that the whole span has passed when the clock shows the end.
- */
-static inline uint64_t lq_span_end(uint64_t now_ms, uint8_t seconds)
-{
-    return now_ms + (uint64_t)seconds * 1000 + 1;
-}
 
 #endif

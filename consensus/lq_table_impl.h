@@ -6,25 +6,27 @@
 #include "lq_heap.h"
 #include "lq_list.h"
 #include "lq_map.h"
+#include "lq_spans.h"
 #include "lq_table.h"
 
 /* The waiters of one key, in the order in which they came. Exists only while there are some. */
 struct lq_queue {
     struct lq_list waiters;
     uint64_t count;
+    struct lq_lock *lock;
+    struct lq_heap_node by_deadline; /* the lock's, among the contended ones */
 };
 
 /* A registered key. Its fields are ordered for size: a million of these are held. */
 struct lq_lock {
     struct lq_map_node by_key;
+    struct lq_span lease;   /* has ended when table time is at or past its end */
     struct lq_queue *queue; /* NULL: nobody waits */
     uint64_t token;
-    uint64_t owner;                  /* of the acquire that was granted */
-    uint64_t deadline_ms;            /* the lease has ended when table time is at or past it */
-    uint64_t incarnation;            /* of the acquire's origin */
-    uint64_t seq;                    /* of the acquire */
-    uint32_t node;                   /* of the acquire's origin */
-    struct lq_heap_node by_deadline; /* in the heap of its contention */
+    uint64_t owner;       /* of the acquire that was granted */
+    uint64_t incarnation; /* of the acquire's origin */
+    uint64_t seq;         /* of the acquire */
+    uint32_t node;        /* of the acquire's origin */
     uint16_t key_len;
     uint8_t lease_s;
     uint8_t key[];
@@ -54,10 +56,11 @@ struct lq_origin {
 
 struct lq_table {
     uint8_t secret[16];
-    struct lq_map locks;         /* struct lq_lock */
-    struct lq_map waiters;       /* struct lq_waiter */
-    struct lq_heap deadlines[2]; /* struct lq_lock, by enum lq_contention */
-    struct lq_list origins;      /* struct lq_origin, by ascending node */
+    struct lq_map locks;      /* struct lq_lock */
+    struct lq_map waiters;    /* struct lq_waiter */
+    struct lq_spans leases;   /* struct lq_lock, all */
+    struct lq_heap contended; /* struct lq_queue, by the deadline of their locks */
+    struct lq_list origins;   /* struct lq_origin, by ascending node */
     uint64_t last_token;
     uint64_t time_ms;
     uint64_t state_bytes;
@@ -103,8 +106,6 @@ void lq_lock_renew(struct lq_apply *apply, struct lq_lock *lock);
 
 /* Takes a waiter out of its queue and frees it. */
 void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter);
-
-enum lq_contention lq_lock_contention(const struct lq_lock *lock);
 
 /* ---- lq_origin.c */
 

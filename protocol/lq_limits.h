@@ -56,7 +56,7 @@
 
 /* Requests taken in before the turn acts; one costs below 1 us at worst (a new key in a growing
  * table), the writing of its answer included in LQ_TURN_READ_COST. */
-#define LQ_TURN_WORK 4096
+#define LQ_TURN_WORK 2048
 
 /* What reading and answering one connection weighs against LQ_TURN_WORK: two system calls, up to 16
  * us. */
@@ -67,10 +67,10 @@
 
 /* Expired locks removed or handed on in one turn; the rest follows in the next turn, before new
  * requests. */
-#define LQ_TURN_EXPIRES 2048
+#define LQ_TURN_EXPIRES 1024
 
 /* Waits that end in one turn; the rest follows in the next. */
-#define LQ_TURN_TIMEOUTS 2048
+#define LQ_TURN_TIMEOUTS 1024
 
 /* Hash buckets moved in each operation on a map that is being resized: a doubling is over after
  * half as many insertions as lead to the next. A bucket costs two cache misses, about 0.3 us. */

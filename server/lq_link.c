@@ -192,8 +192,9 @@ static void on_event(uv_poll_t *poll, int status, int events)
         lq_link_close(link);
         return;
     }
-    if (lq_server_is_full(link->server)) {
-        return; /* the kernel tells again in the next turn */
+    lq_server_make_room(link->server);
+    if (uv_is_closing((uv_handle_t *)poll)) {
+        return; /* that turn closed it */
     }
     if (link->session == NULL) {
         drain(link);

@@ -67,8 +67,9 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     struct lq_listener *listener = LQ_CONTAINER(poll, struct lq_listener, poll);
     (void)status;
     (void)events;
-    for (int i = 0; i < ACCEPTS && !lq_server_is_full(listener->server); i++) {
+    for (int i = 0; i < ACCEPTS; i++) {
         int fd;
+        lq_server_make_room(listener->server);
         if (is_full(listener)) {
             return;
         }
@@ -80,6 +81,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
             on_accept_failed(listener, errno);
             return;
         }
+        listener->server->n_reads++;
         lq_link_open(listener->server, fd);
     }
 }

@@ -33,11 +33,6 @@
 /* How often blocked connections are looked at. */
 #define WATCH_MS 1000
 
-bool lq_server_is_full(const struct lq_server *server)
-{
-    return lq_hub_backlog(server->hub) + server->n_reads * LQ_TURN_READ_COST >= LQ_TURN_WORK;
-}
-
 /* ---- Turns. */
 
 static void close_lingering(struct lq_server *server, uint64_t now_ms)
@@ -113,6 +108,14 @@ static void turn(struct lq_server *server)
     if (!uv_is_closing((uv_handle_t *)&server->check)) {
         arm(server, now_ms);
     }
+    lq_turns_note(&server->turns);
+}
+
+void lq_server_make_room(struct lq_server *server)
+{
+    if (lq_hub_backlog(server->hub) + server->n_reads * LQ_TURN_READ_COST >= LQ_TURN_WORK) {
+        turn(server);
+    }
 }
 
 static void on_check(uv_check_t *check)
@@ -128,11 +131,6 @@ static void on_timer(uv_timer_t *timer)
 static void on_idle(uv_idle_t *idle)
 {
     (void)idle; /* its presence is enough: polling returns at once, and the check follows */
-}
-
-static void on_prepare(uv_prepare_t *prepare)
-{
-    lq_turns_note(&LQ_CONTAINER(prepare, struct lq_server, prepare)->turns);
 }
 
 /* ---- Clients that do not read: there, or vanished? */
@@ -188,7 +186,6 @@ static void close_server(struct lq_server *server)
 {
     lq_listener_stop(&server->listener);
     uv_close((uv_handle_t *)&server->check, NULL);
-    uv_close((uv_handle_t *)&server->prepare, NULL);
     uv_close((uv_handle_t *)&server->idle, NULL);
     uv_close((uv_handle_t *)&server->timer, NULL);
     uv_close((uv_handle_t *)&server->watch, NULL);
@@ -262,12 +259,10 @@ static void init_loop(struct lq_server *server)
 {
     LQ_CHECK(uv_loop_init(&server->loop) == 0);
     LQ_CHECK(uv_check_init(&server->loop, &server->check) == 0);
-    LQ_CHECK(uv_prepare_init(&server->loop, &server->prepare) == 0);
     LQ_CHECK(uv_idle_init(&server->loop, &server->idle) == 0);
     LQ_CHECK(uv_timer_init(&server->loop, &server->timer) == 0);
     LQ_CHECK(uv_timer_init(&server->loop, &server->watch) == 0);
     LQ_CHECK(uv_check_start(&server->check, on_check) == 0);
-    LQ_CHECK(uv_prepare_start(&server->prepare, on_prepare) == 0);
     watch_signals(server);
 }
 

@@ -27,11 +27,10 @@ struct lq_server {
     struct lq_backend *backend;
     struct lq_hub *hub;
     struct lq_listener listener;
-    uv_check_t check;     /* after polling: the turn */
-    uv_prepare_t prepare; /* before polling: statistics */
-    uv_idle_t idle;       /* runs while work is left over, so that polling does not wait */
-    uv_timer_t timer;     /* the next deadline */
-    uv_timer_t watch;     /* looks at blocked connections, while there are some */
+    uv_check_t check; /* after polling: the turn */
+    uv_idle_t idle;   /* runs while work is left over, so that polling does not wait */
+    uv_timer_t timer; /* the next deadline */
+    uv_timer_t watch; /* looks at blocked connections, while there are some */
     uv_signal_t signals[3];
     struct lq_list links;     /* all connections */
     struct lq_list lingering; /* those that were shut down, the oldest first */
@@ -82,8 +81,11 @@ void lq_link_close(struct lq_link *link);
 
 /* ---- lq_server.c */
 
-/* Whether this turn has taken in as much as it should. */
-bool lq_server_is_full(const struct lq_server *server);
+/* To be called before taking anything in: if this turn has taken in as much as it should, it is
+ * acted upon now, within the loop's round of callbacks. (libuv may go through tens of thousands of
+ * ready sockets in one round, and refusing them would only make it poll them again at once.) May
+ * close any connection. */
+void lq_server_make_room(struct lq_server *server);
 
 /* A connection is blocked: look after it. */
 void lq_server_watch(struct lq_server *server);

@@ -1,0 +1,65 @@
+#include "lq_spans.h"
+
+#include "lq_check.h"
+
+static struct lq_span *first_of(const struct lq_span_list *length)
+{
+    return LQ_CONTAINER(length->spans.next, struct lq_span, in_length);
+}
+
+void lq_spans_init(struct lq_spans *spans)
+{
+    lq_heap_init(&spans->heap);
+    spans->now_ms = 0;
+    for (int i = 0; i < 256; i++) {
+        lq_list_init(&spans->lengths[i].spans);
+        spans->lengths[i].by_first.place = LQ_HEAP_OUT;
+    }
+}
+
+void lq_spans_done(struct lq_spans *spans)
+{
+    lq_heap_done(&spans->heap);
+}
+
+void lq_span_init(struct lq_span *span)
+{
+    lq_list_init(&span->in_length);
+    span->end_ms = LQ_NEVER;
+}
+
+void lq_spans_begin(struct lq_spans *spans, struct lq_span *span, uint64_t now_ms, uint8_t seconds)
+{
+    struct lq_span_list *length = &spans->lengths[seconds];
+    LQ_CHECK(seconds >= 1 && now_ms >= spans->now_ms && !lq_span_is_running(span));
+    spans->now_ms = now_ms;
+    span->end_ms = lq_span_end(now_ms, seconds);
+    if (lq_list_is_empty(&length->spans)) {
+        lq_heap_insert(&spans->heap, &length->by_first, span->end_ms);
+    }
+    lq_list_append(&length->spans, &span->in_length);
+}
+
+void lq_spans_remove(struct lq_spans *spans, struct lq_span *span, uint8_t seconds)
+{
+    struct lq_span_list *length = &spans->lengths[seconds];
+    bool is_first = length->spans.next == &span->in_length;
+    LQ_CHECK(lq_span_is_running(span));
+    lq_list_remove(&span->in_length);
+    if (lq_list_is_empty(&length->spans)) {
+        lq_heap_remove(&spans->heap, &length->by_first);
+    } else if (is_first) {
+        lq_heap_move(&spans->heap, &length->by_first, first_of(length)->end_ms);
+    }
+}
+
+struct lq_span *lq_spans_first(const struct lq_spans *spans)
+{
+    const struct lq_heap_node *node = lq_heap_first(&spans->heap);
+    return node == NULL ? NULL : first_of(LQ_CONTAINER(node, struct lq_span_list, by_first));
+}
+
+uint64_t lq_spans_first_ms(const struct lq_spans *spans)
+{
+    return lq_heap_first_ms(&spans->heap);
+}
