@@ -79,11 +79,13 @@ struct grantee {
     uint8_t lease_s;
 };
 
-/* Writes a new grant into a lock whose lease is not running, begins the lease, and answers. */
+/* Writes a new grant into a lock whose lease is not running and which is in no list of tokens:
+ * begins the lease, and answers. */
 static void grant(struct lq_apply *apply, struct lq_lock *lock, const struct grantee *grantee)
 {
     uint64_t now_ms = apply->stamp->time_ms;
     lock->token = ++apply->table->last_token;
+    lq_list_append(&apply->table->by_token, &lock->in_tokens);
     lock->owner = grantee->owner;
     lock->node = grantee->origin.node;
     lock->incarnation = grantee->origin.incarnation;
@@ -105,27 +107,48 @@ static size_t lock_size(size_t key_len)
     return size < sizeof(struct lq_lock) ? sizeof(struct lq_lock) : size;
 }
 
+static struct lq_lock *new_lock(const uint8_t *key, uint16_t key_len)
+{
+    struct lq_lock *lock = lq_malloc(lock_size(key_len));
+    *lock = (struct lq_lock){.key_len = key_len};
+    lq_span_init(&lock->lease);
+    lq_list_init(&lock->in_tokens);
+    memcpy(lock->key, key, key_len);
+    return lock;
+}
+
+/* A new lock, complete but for map, size and digest, enters those. */
+static void enter(struct lq_table *table, struct lq_lock *lock, uint64_t key_hash)
+{
+    lq_map_insert(&table->locks, &lock->by_key, key_hash);
+    table->state_bytes += lock_bytes(lock);
+    lq_digest_lock_enter(table, lock);
+}
+
 void lq_lock_register(struct lq_apply *apply)
 {
     struct lq_table *table = apply->table;
     const struct lq_command *command = apply->command;
-    struct lq_lock *lock = lq_malloc(lock_size(command->key_len));
-    *lock = (struct lq_lock){.key_len = command->key_len};
-    lq_span_init(&lock->lease);
-    memcpy(lock->key, command->key, command->key_len);
+    struct lq_lock *lock = new_lock(command->key, command->key_len);
     grant(apply, lock,
           &(struct grantee){.origin = command->origin,
                             .seq = command->seq,
                             .owner = command->owner,
                             .lease_s = command->lease_s});
-    lq_map_insert(&table->locks, &lock->by_key, apply->key_hash);
-    table->state_bytes += lock_bytes(lock);
-    lq_digest_lock_enter(table, lock);
+    enter(table, lock, apply->key_hash);
+}
+
+static void leave_tokens(struct lq_table *table, struct lq_lock *lock)
+{
+    lq_snapshot_skip(table, lock);
+    lq_list_remove(&lock->in_tokens);
 }
 
 static void delete_lock(struct lq_table *table, struct lq_lock *lock)
 {
     LQ_CHECK(lock->queue == NULL);
+    lq_snapshot_preserve(table, lock);
+    leave_tokens(table, lock);
     lq_digest_lock_leave(table, lock);
     table->state_bytes -= lock_bytes(lock);
     lq_spans_remove(&table->leases, &lock->lease, lock->lease_s);
@@ -150,6 +173,21 @@ static void drop_queue(struct lq_table *table, struct lq_lock *lock)
     lock->queue = NULL;
 }
 
+/* Puts a waiter, whose own fields are set, at the end of its lock's queue. */
+static void enqueue(struct lq_table *table, struct lq_waiter *waiter)
+{
+    struct lq_lock *lock = waiter->lock;
+    if (lock->queue == NULL) {
+        make_queue(table, lock);
+    }
+    lq_list_append(&lock->queue->waiters, &waiter->in_queue);
+    lock->queue->count++;
+    lq_list_append(&waiter->origin->waiters, &waiter->in_origin);
+    lq_map_insert(&table->waiters, &waiter->by_command, hash_command(waiter->origin, waiter->seq));
+    table->state_bytes += LQ_WAITER_BYTES;
+    lq_digest_waiter_enter(table, waiter);
+}
+
 void lq_lock_enqueue(struct lq_apply *apply, struct lq_lock *lock, struct lq_origin *origin)
 {
     struct lq_table *table = apply->table;
@@ -160,15 +198,8 @@ void lq_lock_enqueue(struct lq_apply *apply, struct lq_lock *lock, struct lq_ori
                                  .seq = command->seq,
                                  .owner = command->owner,
                                  .lease_s = command->lease_s};
-    if (lock->queue == NULL) {
-        make_queue(table, lock);
-    }
-    lq_list_append(&lock->queue->waiters, &waiter->in_queue);
-    lock->queue->count++;
-    lq_list_append(&origin->waiters, &waiter->in_origin);
-    lq_map_insert(&table->waiters, &waiter->by_command, hash_command(origin, waiter->seq));
-    table->state_bytes += LQ_WAITER_BYTES;
-    lq_digest_waiter_enter(table, waiter);
+    lq_snapshot_preserve(table, lock);
+    enqueue(table, waiter);
     lq_outcomes_add(apply->outcomes, (struct lq_outcome){.kind = LQ_OUTCOME_QUEUED,
                                                          .origin = command->origin,
                                                          .seq = command->seq});
@@ -186,6 +217,7 @@ void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter)
 {
     struct lq_lock *lock = waiter->lock;
     struct lq_waiter *next = successor(waiter);
+    lq_snapshot_preserve(table, lock);
     lq_digest_waiter_leave(table, waiter);
     if (next != NULL) {
         lq_digest_waiter_leave(table, next);
@@ -207,6 +239,7 @@ void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter)
 /* The lock is about to get a new grant or lease. */
 static void before_change(struct lq_table *table, struct lq_lock *lock)
 {
+    lq_snapshot_preserve(table, lock);
     lq_digest_lock_leave(table, lock);
     lq_spans_remove(&table->leases, &lock->lease, lock->lease_s);
 }
@@ -235,6 +268,7 @@ void lq_lock_pass_on(struct lq_apply *apply, struct lq_lock *lock)
                                .lease_s = head->lease_s};
     lq_waiter_remove(table, head);
     before_change(table, lock);
+    leave_tokens(table, lock);
     grant(apply, lock, &grantee);
     after_change(table, lock);
 }
@@ -246,4 +280,53 @@ void lq_lock_renew(struct lq_apply *apply, struct lq_lock *lock)
     lock->lease_s = apply->command->lease_s;
     lq_spans_begin(&table->leases, &lock->lease, apply->stamp->time_ms, lock->lease_s);
     after_change(table, lock);
+}
+
+/* ---- Restoring. */
+
+/* Whether a lock with these fields can come next, its key aside. */
+static bool is_restorable(const struct lq_table *table, const struct lq_lock *fields)
+{
+    const struct lq_list *last = table->by_token.prev;
+    uint64_t above =
+        last == &table->by_token ? 0 : LQ_CONTAINER(last, struct lq_lock, in_tokens)->token;
+    return fields->token > above && fields->token <= table->last_token && fields->lease_s >= 1 &&
+           fields->lease.end_ms >= lq_span_end(0, fields->lease_s) &&
+           fields->lease.end_ms <= lq_span_end(table->time_ms, fields->lease_s);
+}
+
+struct lq_lock *lq_lock_restore(struct lq_table *table, const struct lq_lock *fields,
+                                const uint8_t *key)
+{
+    uint64_t key_hash = lq_key_hash(table, key, fields->key_len);
+    struct lq_lock *lock;
+    if (!is_restorable(table, fields) ||
+        lq_lock_find(table, key, fields->key_len, key_hash) != NULL) {
+        return NULL;
+    }
+    lock = new_lock(key, fields->key_len);
+    lock->token = fields->token;
+    lock->owner = fields->owner;
+    lock->node = fields->node;
+    lock->incarnation = fields->incarnation;
+    lock->seq = fields->seq;
+    lock->lease_s = fields->lease_s;
+    lock->lease.end_ms = fields->lease.end_ms;
+    lq_list_append(&table->by_token, &lock->in_tokens);
+    enter(table, lock, key_hash);
+    return lock;
+}
+
+bool lq_waiter_restore(struct lq_table *table, const struct lq_waiter *fields)
+{
+    const struct lq_origin *origin = fields->origin;
+    struct lq_waiter *waiter;
+    if (origin == NULL || !origin->is_open || fields->seq == 0 || fields->seq > origin->last_seq ||
+        fields->lease_s == 0 || lq_waiter_find(table, origin, fields->seq) != NULL) {
+        return false;
+    }
+    waiter = lq_malloc(sizeof *waiter);
+    *waiter = *fields;
+    enqueue(table, waiter);
+    return true;
 }

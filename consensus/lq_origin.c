@@ -15,7 +15,7 @@ static struct lq_list *place_of(const struct lq_table *table, uint32_t node)
     return at;
 }
 
-static struct lq_origin *find(const struct lq_table *table, uint32_t node)
+struct lq_origin *lq_origin_of_node(const struct lq_table *table, uint32_t node)
 {
     struct lq_list *at = place_of(table, node);
     struct lq_origin *origin;
@@ -28,7 +28,7 @@ static struct lq_origin *find(const struct lq_table *table, uint32_t node)
 
 struct lq_origin *lq_origin_find_open(const struct lq_table *table, struct lq_origin_id id)
 {
-    struct lq_origin *origin = find(table, id.node);
+    struct lq_origin *origin = lq_origin_of_node(table, id.node);
     if (origin == NULL || !origin->is_open || origin->id.incarnation != id.incarnation) {
         return NULL;
     }
@@ -50,19 +50,25 @@ static void close_origin(struct lq_table *table, struct lq_origin *origin)
     origin->is_open = false;
 }
 
+static struct lq_origin *add_origin(struct lq_table *table, uint32_t node)
+{
+    struct lq_origin *origin = lq_calloc(1, sizeof *origin);
+    lq_list_init(&origin->waiters);
+    lq_list_append(place_of(table, node), &origin->in_table); /* before that place */
+    return origin;
+}
+
 void lq_origin_open(struct lq_apply *apply)
 {
     struct lq_origin_id id = apply->command->origin;
-    struct lq_origin *origin = find(apply->table, id.node);
+    struct lq_origin *origin = lq_origin_of_node(apply->table, id.node);
     if (origin != NULL && (id.incarnation < origin->id.incarnation ||
                            (id.incarnation == origin->id.incarnation && !origin->is_open))) {
         answer(apply, LQ_OUTCOME_REFUSED);
         return;
     }
     if (origin == NULL) {
-        origin = lq_calloc(1, sizeof *origin);
-        lq_list_init(&origin->waiters);
-        lq_list_append(place_of(apply->table, id.node), &origin->in_table);
+        origin = add_origin(apply->table, id.node);
     } else if (id.incarnation > origin->id.incarnation) {
         close_origin(apply->table, origin);
         origin->last_seq = 0;
@@ -79,4 +85,18 @@ void lq_origin_close(struct lq_apply *apply)
         close_origin(apply->table, origin);
     }
     answer(apply, LQ_OUTCOME_CLOSED);
+}
+
+bool lq_origin_restore(struct lq_table *table, struct lq_origin_id id, bool is_open,
+                       uint64_t last_seq)
+{
+    struct lq_origin *origin;
+    if (place_of(table, id.node) != &table->origins) {
+        return false;
+    }
+    origin = add_origin(table, id.node);
+    origin->id = id;
+    origin->is_open = is_open;
+    origin->last_seq = last_seq;
+    return true;
 }

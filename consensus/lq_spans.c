@@ -30,10 +30,19 @@ void lq_span_init(struct lq_span *span)
 
 void lq_spans_begin(struct lq_spans *spans, struct lq_span *span, uint64_t now_ms, uint8_t seconds)
 {
-    struct lq_span_list *length = &spans->lengths[seconds];
-    LQ_CHECK(seconds >= 1 && now_ms >= spans->now_ms && !lq_span_is_running(span));
+    LQ_CHECK(now_ms >= spans->now_ms);
     spans->now_ms = now_ms;
     span->end_ms = lq_span_end(now_ms, seconds);
+    lq_spans_resume(spans, span, seconds);
+}
+
+void lq_spans_resume(struct lq_spans *spans, struct lq_span *span, uint8_t seconds)
+{
+    struct lq_span_list *length = &spans->lengths[seconds];
+    const struct lq_list *last = length->spans.prev;
+    LQ_CHECK(seconds >= 1 && !lq_span_is_running(span));
+    LQ_CHECK(last == &length->spans ||
+             LQ_CONTAINER(last, struct lq_span, in_length)->end_ms <= span->end_ms);
     if (lq_list_is_empty(&length->spans)) {
         lq_heap_insert(&spans->heap, &length->by_first, span->end_ms);
     }

@@ -49,6 +49,10 @@ void lq_span_init(struct lq_span *span);
  * takes 1 to 255 s. */
 void lq_spans_begin(struct lq_spans *spans, struct lq_span *span, uint64_t now_ms, uint8_t seconds);
 
+/* Lets a span run on whose `end_ms` is set already. Of one length, those must be resumed in the
+ * order of their ends. */
+void lq_spans_resume(struct lq_spans *spans, struct lq_span *span, uint8_t seconds);
+
 /* Takes a running span of that length out. */
 void lq_spans_remove(struct lq_spans *spans, struct lq_span *span, uint8_t seconds);
 

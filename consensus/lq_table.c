@@ -38,6 +38,7 @@ struct lq_table *lq_table_new(const uint8_t secret[16], uint64_t first_token)
     lq_map_init(&table->waiters, lq_waiter_hash, table);
     lq_spans_init(&table->leases);
     lq_heap_init(&table->contended);
+    lq_list_init(&table->by_token);
     lq_list_init(&table->origins);
     table->last_token = first_token - 1;
     return table;
@@ -63,6 +64,7 @@ void lq_table_free(struct lq_table *table)
     if (table == NULL) {
         return;
     }
+    LQ_CHECK(table->snapshot == NULL);
     lq_map_each(&table->waiters, free_waiter, NULL);
     lq_map_each(&table->locks, free_lock, NULL);
     while ((member = lq_list_take(&table->origins)) != NULL) {

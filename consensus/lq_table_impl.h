@@ -20,8 +20,9 @@ struct lq_queue {
 /* A registered key. Its fields are ordered for size: a million of these are held. */
 struct lq_lock {
     struct lq_map_node by_key;
-    struct lq_span lease;   /* has ended when table time is at or past its end */
-    struct lq_queue *queue; /* NULL: nobody waits */
+    struct lq_list in_tokens; /* by ascending token */
+    struct lq_span lease;     /* has ended when table time is at or past its end */
+    struct lq_queue *queue;   /* NULL: nobody waits */
     uint64_t token;
     uint64_t owner;       /* of the acquire that was granted */
     uint64_t incarnation; /* of the acquire's origin */
@@ -29,6 +30,7 @@ struct lq_lock {
     uint32_t node;        /* of the acquire's origin */
     uint16_t key_len;
     uint8_t lease_s;
+    bool is_preserved; /* by the snapshot that is being written */
     uint8_t key[];
 };
 
@@ -60,11 +62,13 @@ struct lq_table {
     struct lq_map waiters;    /* struct lq_waiter */
     struct lq_spans leases;   /* struct lq_lock, all */
     struct lq_heap contended; /* struct lq_queue, by the deadline of their locks */
+    struct lq_list by_token;  /* struct lq_lock, all, by ascending token */
     struct lq_list origins;   /* struct lq_origin, by ascending node */
     uint64_t last_token;
     uint64_t time_ms;
     uint64_t state_bytes;
-    uint64_t digest; /* sum over locks and waiters, see lq_digest.c */
+    struct lq_snapshot *snapshot; /* being written, or NULL */
+    uint64_t digest;              /* sum over locks and waiters, see lq_digest.c */
 };
 
 /* The command being applied, as its steps hand it on. */
@@ -107,7 +111,30 @@ void lq_lock_renew(struct lq_apply *apply, struct lq_lock *lock);
 /* Takes a waiter out of its queue and frees it. */
 void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter);
 
+/* Registers a lock as a snapshot has it, and returns it; its lease does not run yet. NULL when the
+ * fields or the key cannot stand in a valid table after those restored before. */
+struct lq_lock *lq_lock_restore(struct lq_table *table, const struct lq_lock *fields,
+                                const uint8_t *key);
+
+/* Puts a waiter at the end of the queue of `fields->lock`; false when it cannot be. */
+bool lq_waiter_restore(struct lq_table *table, const struct lq_waiter *fields);
+
+/* ---- lq_snapshot_write.c */
+
+/* To be called before a lock, or anything of its queue, is changed. */
+void lq_snapshot_preserve(struct lq_table *table, struct lq_lock *lock);
+
+/* To be called, after that, before a lock leaves its place in the list of tokens. */
+void lq_snapshot_skip(struct lq_table *table, struct lq_lock *lock);
+
 /* ---- lq_origin.c */
+
+/* Adds an origin as a snapshot has it; false when its node is not above all others. */
+bool lq_origin_restore(struct lq_table *table, struct lq_origin_id id, bool is_open,
+                       uint64_t last_seq);
+
+/* The origin of that node, open or not; NULL when it has none. */
+struct lq_origin *lq_origin_of_node(const struct lq_table *table, uint32_t node);
 
 /* The origin with exactly this node and incarnation, if it is open; else NULL. */
 struct lq_origin *lq_origin_find_open(const struct lq_table *table, struct lq_origin_id id);
