@@ -1,0 +1,60 @@
+/* The command line: what was asked for, and the table of commands. One file, cmd_NAME.c, per
+ * command. */
+#ifndef LQ_CLI_H
+#define LQ_CLI_H
+
+#include "loquet.h"
+#include "lq_exit.h"
+
+#include <stdbool.h>
+
+/* Defaults of --wait and --lease. One attempt, and a lease that a crash does not hold up for long.
+ */
+#define LQ_CLI_WAIT_MS 0
+#define LQ_CLI_LEASE_S 30
+
+struct lq_cli_command;
+
+/* What was asked for. */
+struct lq_cli {
+    const struct lq_cli_command *command;
+    const char *endpoints;
+    bool json, help;
+    uint32_t wait_ms, lease_s;
+    unsigned used; /* options that were given, of enum lq_cli_option_set */
+    int n_arguments;
+    char **arguments; /* what is not an option; ends with NULL */
+    char *title;      /* where the arguments lie, which is what ps(1) shows */
+    size_t title_cap;
+};
+
+/* Which commands know an option. */
+enum lq_cli_option_set {
+    LQ_CLI_COMMON = 1, /* --json, --help: all */
+    LQ_CLI_SERVER = 2, /* --endpoints */
+    LQ_CLI_WAIT = 4,
+    LQ_CLI_LEASE = 8,
+};
+
+struct lq_cli_command {
+    const char *name;
+    const char *usage;   /* what follows the name and the options: "KEY TOKEN" */
+    const char *summary; /* one line */
+    const char *details; /* more, for its --help; lines of at most 80 columns */
+    unsigned options;    /* of enum lq_cli_option_set */
+    int n_arguments;     /* exactly so many; run: at least so many */
+    bool runs_command;   /* arguments from the second on are a command with options of its own */
+    enum lq_exit (*run)(const struct lq_cli *cli);
+};
+
+/* All commands; ends with one without name. */
+extern const struct lq_cli_command lq_cli_commands[];
+
+enum lq_exit lq_cmd_acquire(const struct lq_cli *cli);
+enum lq_exit lq_cmd_release(const struct lq_cli *cli);
+enum lq_exit lq_cmd_renew(const struct lq_cli *cli);
+enum lq_exit lq_cmd_run(const struct lq_cli *cli);
+enum lq_exit lq_cmd_ping(const struct lq_cli *cli);
+enum lq_exit lq_cmd_version(const struct lq_cli *cli);
+
+#endif

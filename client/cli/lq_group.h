@@ -1,0 +1,32 @@
+/* The process group of a command, seen from its parent. It is gone when its leader was reaped and
+ * no other process is in it; until then its number cannot be given to another, so signals to it
+ * never hit a stranger. The parent must be a child subreaper, so that it reaps the whole group. */
+#ifndef LQ_GROUP_H
+#define LQ_GROUP_H
+
+#include "lq_run.h"
+
+struct lq_group {
+    pid_t id; /* of the group and of its leader; 0: none was started */
+    bool leader_ended;
+    bool gone;
+    int wait_status; /* of the leader, as waitpid gives it; valid when leader_ended */
+    int stopped_by;  /* signal that stopped the leader since last asked; 0: none */
+    int exec_fd;     /* tells when the command was executed, or why not; -1: it was told */
+};
+
+/* Starts run->argv as leader of a new group, killed by the kernel when the calling process ends.
+ * Returns false with errno set when no process can be had. */
+bool lq_group_start(struct lq_group *group, const struct lq_run *run);
+
+/* When exec_fd is readable: returns 0 when the command runs, -1 when it is not known yet, or the
+ * errno of exec. */
+int lq_group_exec_error(struct lq_group *group);
+
+/* Looks after children: `leader_ended`, `stopped_by` and `gone` are up to date then. */
+void lq_group_reap(struct lq_group *group);
+
+/* Sends a signal to all of it; nothing when it is gone. */
+void lq_group_signal(const struct lq_group *group, int number);
+
+#endif

@@ -1,0 +1,91 @@
+#include "lq_args.h"
+#include "lq_help.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WAIT_AND_LEASE (LQ_CLI_COMMON | LQ_CLI_SERVER | LQ_CLI_WAIT | LQ_CLI_LEASE)
+
+const struct lq_cli_command lq_cli_commands[] = {
+    {.name = "acquire",
+     .usage = "KEY",
+     .summary = "Acquire a lock and print its token",
+     .details = "It stays held, whatever becomes of this process, until it is released with its\n"
+                "token or its lease ends. Hand the token to what the lock protects, and let that\n"
+                "refuse lower tokens.\n",
+     .options = WAIT_AND_LEASE,
+     .n_arguments = 1,
+     .run = lq_cmd_acquire},
+    {.name = "release",
+     .usage = "KEY TOKEN",
+     .summary = "Release a lock",
+     .details = "Exits with 76 when the token does not hold the key (any more).\n",
+     .options = LQ_CLI_COMMON | LQ_CLI_SERVER,
+     .n_arguments = 2,
+     .run = lq_cmd_release},
+    {.name = "renew",
+     .usage = "KEY TOKEN",
+     .summary = "Let the lease of a lock count anew from now",
+     .details = "Exits with 76 when the token does not hold the key (any more).\n",
+     .options = LQ_CLI_COMMON | LQ_CLI_SERVER | LQ_CLI_LEASE,
+     .n_arguments = 2,
+     .run = lq_cmd_renew},
+    {.name = "run",
+     .usage = "KEY [--] COMMAND [ARGUMENT]...",
+     .summary = "Run a command while holding a lock",
+     .details =
+         "The command finds the key in LOQUET_KEY and the fencing token in LOQUET_TOKEN. The\n"
+         "lease is renewed at a third of its length. If that fails, the command is ended, by\n"
+         "TERM and then KILL, before the lease can end, and the exit code is 76.\n"
+         "\n"
+         "The command runs in a process group of its own, which gets the terminal when loquet\n"
+         "has it. TERM, INT, HUP, QUIT, USR1, USR2, TSTP and CONT are passed on to the group.\n"
+         "The lock is released when no process of the group is left: what the command leaves\n"
+         "behind gets TERM after 1 s and KILL after 5 s more. While the command is stopped\n"
+         "(Ctrl-Z) the lock stays held. If loquet is killed, its helper process, lq-keeper,\n"
+         "ends the group and releases the lock.\n",
+     .options = WAIT_AND_LEASE,
+     .n_arguments = 2,
+     .runs_command = true,
+     .run = lq_cmd_run},
+    {.name = "ping",
+     .usage = "",
+     .summary = "Ask a server for a sign of life and print the round trip time",
+     .details = "",
+     .options = LQ_CLI_COMMON | LQ_CLI_SERVER,
+     .run = lq_cmd_ping},
+    {.name = "version",
+     .usage = "",
+     .summary = "Print the version",
+     .details = "",
+     .options = LQ_CLI_COMMON,
+     .run = lq_cmd_version},
+    {.name = NULL},
+};
+
+/* Descriptors 0 to 2 may be closed when we start; a socket must not take their place. */
+static void fill_standard_descriptors(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= 2);
+    if (fd > 2) {
+        (void)close(fd);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct lq_cli cli = {0};
+
+    fill_standard_descriptors();
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        return (int)lq_cmd_version(&cli);
+    }
+    if (!lq_args_parse(&cli, argc, argv)) {
+        return LQ_EXIT_USAGE;
+    }
+    return (int)(cli.help ? lq_help_print(cli.command) : cli.command->run(&cli));
+}

@@ -1,0 +1,67 @@
+/* All limits of the client, each with its reason. Those of the wire are in lq_limits.h. */
+#ifndef LQ_CLIENT_LIMITS_H
+#define LQ_CLIENT_LIMITS_H
+
+/* A time that never comes. */
+#define LQ_NEVER UINT64_MAX
+
+/* Transport deadline of wait 0, release, renew and ping (protocol, duty 7). */
+#define LQ_TRANSPORT_MS 5000
+
+/* How long after the deadline the answer to C is waited for (protocol, duty 3). */
+#define LQ_ANSWER_MARGIN_MS 1250
+
+/* The same after the caller gave up: a person waits, and a server that lives answers in
+ * milliseconds. */
+#define LQ_CANCEL_MARGIN_MS 500
+
+/* A compensating release may take this long; the lease's end does the rest. */
+#define LQ_UNDO_MS 1250
+
+/* A waiting acquire asks for a sign of life after so much silence, and gives up on a server that
+ * did not utter a byte for so long after asking: 15 s in all, as the server does with clients. */
+#define LQ_PING_AFTER_MS    5000
+#define LQ_PING_PATIENCE_MS 10000
+
+/* An address that does not answer a connection: room for one lost SYN, which the kernel repeats
+ * after 1 s. */
+#define LQ_DIAL_MS 2000
+
+/* Unanswered releases and renewals go to another connection after a third of their time, but not
+ * sooner than this: a lost packet costs 200 ms and more. */
+#define LQ_ANSWER_MIN_MS 500
+
+/* Pause between rounds of trying all addresses: doubles from the first to the second. The first
+ * suits a lease of one second. */
+#define LQ_BACKOFF_MIN_MS 20
+#define LQ_BACKOFF_MAX_MS 1000
+
+/* Endpoints in one list, and addresses that they may have in all: a cluster has at most nine
+ * members. */
+#define LQ_ENDPOINTS_MAX 16
+#define LQ_ADDRESSES_MAX 32
+
+/* Longest host name (RFC 1035: 253), with room. */
+#define LQ_HOST_MAX 255
+
+/* Leases are shortened by so many percent: clock rates differ by at most 1 % each way. */
+#define LQ_LEASE_MARGIN_PERCENT 2
+
+/* Unacknowledged bytes end a connection after 15 s; an idle one is probed after 5 s, twice. */
+#define LQ_USER_TIMEOUT_MS      15000
+#define LQ_KEEPALIVE_IDLE_S     5
+#define LQ_KEEPALIVE_INTERVAL_S 5
+#define LQ_KEEPALIVE_PROBES     2
+
+/* ---- Work under a lease (lq_plan.h). */
+
+/* KILL comes a tenth of the lease before its conservative end, within these bounds: time for a busy
+ * machine to run us and for the kernel to take the processes apart. */
+#define LQ_KILL_MARGIN_MIN_MS 100
+#define LQ_KILL_MARGIN_MAX_MS 1000
+
+/* TERM comes a fifth of the lease before KILL, within these bounds. */
+#define LQ_GRACE_MIN_MS 200
+#define LQ_GRACE_MAX_MS 10000
+
+#endif

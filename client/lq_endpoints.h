@@ -1,0 +1,44 @@
+/* Lists of servers, "HOST:PORT[,HOST:PORT...]", and their addresses. */
+#ifndef LQ_ENDPOINTS_H
+#define LQ_ENDPOINTS_H
+
+#include "lq_client_limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+/* "[" host "]:" port and the zero. */
+#define LQ_ENDPOINT_TEXT_MAX (LQ_HOST_MAX + 10)
+
+struct lq_endpoint {
+    char host[LQ_HOST_MAX + 1];
+    char port[6];
+};
+
+struct lq_address {
+    struct sockaddr_storage socket_address;
+    socklen_t len;
+    size_t endpoint; /* index of the endpoint that it belongs to */
+};
+
+struct lq_endpoints {
+    size_t n, n_addresses;
+    struct lq_endpoint items[LQ_ENDPOINTS_MAX];
+    struct lq_address addresses[LQ_ADDRESSES_MAX];
+};
+
+/* Reads a list. Pure. On failure returns false, with what is wrong and how to mend it in
+ * `ret_error` (zero-terminated); `ret_endpoints` is undefined then. Without :PORT the port is 7311.
+ */
+bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text, char *ret_error,
+                        size_t error_cap);
+
+/* Looks the hosts up; may block for as long as the system's resolver does. False when none has an
+ * address, with the reason in `ret_error`. */
+bool lq_endpoints_resolve(struct lq_endpoints *endpoints, char *ret_error, size_t error_cap);
+
+/* Writes "HOST:PORT" of endpoint `i`. */
+void lq_endpoints_text(const struct lq_endpoints *endpoints, size_t i, char *ret_text, size_t cap);
+
+#endif
