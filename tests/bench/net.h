@@ -1,0 +1,26 @@
+/* The few socket calls that the load and the echo server share. */
+#ifndef LQ_BENCH_NET_H
+#define LQ_BENCH_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Nanoseconds of the monotonic clock. */
+uint64_t lq_bench_net_now_ns(void);
+
+/* Splits HOST:PORT or [IPV6]:PORT. Returns 0 with both texts filled, or -1. */
+int lq_bench_net_split(const char *address, char host[256], char port[6]);
+
+/* A connected, non-blocking socket without Nagle's delay, or -1 with the reason in error. */
+int lq_bench_net_connect(const char *address, char *error, size_t size);
+
+/* A non-blocking listening socket, or -1 with the reason in error. */
+int lq_bench_net_listen(const char *address, char *error, size_t size);
+
+/* Switches a socket to non-blocking and Nagle's delay off. Returns 0 or -1 with errno. */
+int lq_bench_net_tune(int fd);
+
+/* Raises the soft limit of file descriptors to the hard one, for many connections. */
+void lq_bench_net_raise_limit(void);
+
+#endif
