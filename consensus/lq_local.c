@@ -110,6 +110,7 @@ static void on_outcome(struct lq_local *local, const struct lq_outcome *outcome,
         answer(local, addressee(local, outcome, submitted), LQ_ANSWER_GRANTED, outcome->token);
         break;
     case LQ_OUTCOME_QUEUED:
+        LQ_CHECK(submitted != NULL);
         lq_map_insert(&local->by_seq, &submitted->by_seq, hash_seq(submitted->seq));
         answer(local, submitted, LQ_ANSWER_OPEN, 0);
         break;
@@ -139,7 +140,7 @@ static void on_outcome(struct lq_local *local, const struct lq_outcome *outcome,
     case LQ_OUTCOME_SKIPPED:
     case LQ_OUTCOME_REFUSED:
     case LQ_OUTCOME_CLOSED:
-        LQ_CHECK(!"an outcome that a lone origin can't have");
+        LQ_BUG("an outcome that a lone origin can't have");
     }
 }
 
@@ -171,7 +172,7 @@ static enum lq_command_type command_type(const struct lq_request *request)
     case LQ_OP_ERROR:
         break;
     }
-    LQ_CHECK(!"not a request for a backend");
+    LQ_BUG("not a request for a backend");
     return LQ_COMMAND_ACQUIRE;
 }
 

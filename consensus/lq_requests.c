@@ -182,7 +182,7 @@ static enum lq_op answer_op(enum lq_answer_kind kind)
     case LQ_ANSWER_OPEN:
         break;
     }
-    LQ_CHECK(!"an answer that is not the last");
+    LQ_BUG("an answer that is not the last");
     return LQ_OP_ERROR;
 }
 

@@ -209,7 +209,7 @@ static void apply_from_origin(struct lq_apply *apply)
     case LQ_COMMAND_EXPIRE:
     case LQ_COMMAND_ORIGIN_OPEN:
     case LQ_COMMAND_ORIGIN_CLOSE:
-        LQ_CHECK(!"a command of the leader");
+        LQ_BUG("a command of the leader");
     }
 }
 

@@ -9,7 +9,10 @@
 #define LQ_CHECK(condition)                                                                        \
     (__builtin_expect(!(condition), 0) ? lq_check_failed(__FILE__, __LINE__, #condition) : (void)0)
 
-/* Prints "file:line: check failed: text" and aborts. Called by LQ_CHECK and by lq_mem alone. */
+/* For a place that is never reached: aborts with `text`. */
+#define LQ_BUG(text) lq_check_failed(__FILE__, __LINE__, text)
+
+/* Prints "file:line: check failed: text" and aborts. Called by LQ_CHECK and LQ_BUG alone. */
 __attribute__((noreturn, cold)) void lq_check_failed(const char *file, int line, const char *text);
 
 #endif

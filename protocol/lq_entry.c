@@ -2,7 +2,6 @@
 
 #include "lq_check.h"
 #include "lq_key.h"
-#include "lq_limits.h"
 
 #include <string.h>
 
@@ -12,8 +11,6 @@
 #define ENTRY_SEGMENTS_AT   4
 #define SEGMENT_COMMANDS_AT 24
 #define SEGMENT_LEN_AT      28
-
-_Static_assert(LQ_COMMAND_MAX == 1 + 1 + 1 + 8 + 2 + LQ_KEY_MAX, "an ACQUIRE with the longest key");
 
 /* ---- Which fields a command has, in their order: w wait, l lease, o owner, t token, g target, k
  * key, i origin. */
@@ -73,7 +70,7 @@ static void write_field(struct lq_writer *writer, char field, const struct lq_co
         lq_write_u64(writer, command->origin.incarnation);
         break;
     default:
-        LQ_CHECK(!"a field that no command has");
+        LQ_BUG("a field that no command has");
     }
 }
 
@@ -254,7 +251,7 @@ static void read_field(struct lq_reader *reader, char field, struct lq_command *
         command->origin.incarnation = lq_read_u64(reader);
         break;
     default:
-        LQ_CHECK(!"a field that no command has");
+        LQ_BUG("a field that no command has");
     }
 }
 

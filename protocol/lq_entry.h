@@ -17,6 +17,7 @@
 #include "lq_buffer.h"
 #include "lq_command.h"
 #include "lq_cursor.h"
+#include "lq_limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@
 #define LQ_SEGMENT_HEADER 32
 
 /* Largest encoded command: an ACQUIRE with the longest key. */
-#define LQ_COMMAND_MAX (1 + 1 + 1 + 8 + 2 + 1024)
+#define LQ_COMMAND_MAX (13 + LQ_KEY_MAX)
 
 enum lq_segment_kind {
     LQ_SEGMENT_ORIGIN = 1,

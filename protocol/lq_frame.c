@@ -81,7 +81,7 @@ static void read_field(struct lq_reader *reader, char field, struct lq_frame *fr
         frame->token = lq_read_u64(reader);
         break;
     default:
-        LQ_CHECK(!"a field that no frame has");
+        LQ_BUG("a field that no frame has");
     }
 }
 
@@ -104,7 +104,7 @@ static void write_field(struct lq_writer *writer, char field, const struct lq_fr
         lq_write_u64(writer, frame->token);
         break;
     default:
-        LQ_CHECK(!"a field that no frame has");
+        LQ_BUG("a field that no frame has");
     }
 }
 

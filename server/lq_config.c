@@ -171,6 +171,7 @@ static bool set_text(char field[LQ_CONFIG_TEXT], const struct lq_option *option,
                      const char *where, struct lq_config_error *ret_error)
 {
     struct lq_address address;
+    size_t len = strlen(value);
     if (option->kind == KIND_ADDRESS && !lq_address_parse(value, &address)) {
         return lq_config_fail(ret_error,
                               "%s: '%s' is not HOST:PORT, such as 127.0.0.1:7311 or [::1]:7311",
@@ -180,10 +181,10 @@ static bool set_text(char field[LQ_CONFIG_TEXT], const struct lq_option *option,
         return lq_config_fail(ret_error, "%s: '%s' is not one of debug, info, warn, error", where,
                               value);
     }
-    if (strlen(value) >= LQ_CONFIG_TEXT) {
+    if (len >= LQ_CONFIG_TEXT) {
         return lq_config_fail(ret_error, "%s: longer than %d bytes", where, LQ_CONFIG_TEXT - 1);
     }
-    (void)strcpy(field, value);
+    memcpy(field, value, len + 1);
     return true;
 }
 
