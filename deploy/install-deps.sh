@@ -10,7 +10,7 @@ set -euo pipefail
 build=(gcc libc6-dev make cmake pkg-config libuv1-dev libsodium-dev libxxhash-dev libconfig-dev libjansson-dev
     libunistring-dev)
 test=(check libsubunit-dev valgrind libc6-dbg clang clang-tidy clang-format libclang-rt-dev python3 netcat-openbsd
-    shellcheck git procps)
+    shellcheck git procps iproute2)
 bench=(libhiredis-dev redis-server python3)
 
 say() {

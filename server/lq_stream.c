@@ -10,9 +10,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* A probe after 5 s of silence, two more 5 s apart: an idle connection to a vanished host ends
- * after 15 s at most. */
-#define KEEPALIVE_S ((int)(LQ_VANISHED_MS / 3000))
+/* Silence that the kernel, or the watch over blocked connections, takes for the end: its timers are
+ * coarse, and the promise is LQ_VANISHED_MS. */
+#define SILENCE_MS (LQ_VANISHED_MS - 2000)
+
+/* An idle connection is probed after 4, 7, 10 and 13 s; at the last the silence has lasted. */
+#define KEEPALIVE_IDLE_S  4
+#define KEEPALIVE_AGAIN_S 3
+#define KEEPALIVE_PROBES  3
+
+_Static_assert(SILENCE_MS == 1000 * (KEEPALIVE_IDLE_S + KEEPALIVE_PROBES * KEEPALIVE_AGAIN_S),
+               "the last probe ends the silence");
 
 static enum lq_stream_result failure(void)
 {
@@ -75,15 +83,15 @@ void lq_stream_tcp_init(struct lq_stream *stream, int fd)
     *stream = (struct lq_stream){.ops = &tcp_ops, .fd = fd};
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_S);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, LQ_VANISHED_MS);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_AGAIN_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS);
 }
 
 void lq_stream_set_blocked(struct lq_stream *stream, bool is_blocked)
 {
-    set_option(stream->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_blocked ? 0 : LQ_VANISHED_MS);
+    set_option(stream->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_blocked ? 0 : SILENCE_MS);
 }
 
 /* The kernel's view of the connection; false when it can't be had. */
@@ -97,7 +105,7 @@ bool lq_stream_has_vanished(const struct lq_stream *stream)
 {
     struct tcp_info info;
     return !read_info(stream, &info) || info.tcpi_state == TCP_CLOSE ||
-           info.tcpi_last_ack_recv > LQ_VANISHED_MS;
+           info.tcpi_last_ack_recv > SILENCE_MS;
 }
 
 bool lq_stream_is_dead(const struct lq_stream *stream)
