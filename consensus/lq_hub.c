@@ -20,8 +20,9 @@
 #define KEEP_CHUNKS   512
 #define KEEP_CARRIES  512
 
-/* Key bytes for which the smaller sizes of a request have room; the third takes any key. */
-static const size_t request_key_len[REQUEST_SIZES] = {64, 256, LQ_KEY_MAX};
+/* Key bytes for which a request of each size has room. Doubling, so that at most twice the key is
+ * taken. */
+static const size_t request_key_len[REQUEST_SIZES] = {64, 128, 256, 512, LQ_KEY_MAX};
 
 struct lq_hub *lq_hub_new(const struct lq_hub_options *options, struct lq_backend *backend)
 {
@@ -39,7 +40,7 @@ struct lq_hub *lq_hub_new(const struct lq_hub_options *options, struct lq_backen
     lq_heap_init(&hub->stalls);
     for (int i = 0; i < REQUEST_SIZES; i++) {
         lq_pool_init(&hub->requests[i], offsetof(struct lq_request, key) + request_key_len[i],
-                     KEEP_REQUESTS >> (2 * i));
+                     KEEP_REQUESTS >> i);
     }
     lq_outbuf_pool_init(&hub->chunks, KEEP_CHUNKS);
     lq_pool_init(&hub->carries, LQ_FRAME_MAX, KEEP_CARRIES);
@@ -97,9 +98,9 @@ void lq_hub_free(struct lq_hub *hub)
 
 static void progress_sessions(struct lq_hub *hub)
 {
-    uint64_t budget = LQ_TURN_WORK;
+    uint64_t budget = LQ_TURN_ENDINGS;
     struct lq_list *member;
-    while (budget > 0 && hub->n_fresh < LQ_TURN_WORK &&
+    while (budget > 0 && hub->n_fresh < LQ_TURN_ENDINGS &&
            (member = lq_list_take(&hub->progress)) != NULL) {
         budget = lq_session_progress(LQ_CONTAINER(member, struct lq_session, in_progress), budget);
     }
@@ -134,7 +135,7 @@ static void watch_stalled(struct lq_hub *hub)
 
 static void abort_stalled(struct lq_hub *hub)
 {
-    while (lq_heap_first_ms(&hub->stalls) <= hub->now_ms) {
+    for (int i = 0; i < LQ_TURN_ENDINGS && lq_heap_first_ms(&hub->stalls) <= hub->now_ms; i++) {
         struct lq_session *session =
             LQ_CONTAINER(lq_heap_first(&hub->stalls), struct lq_session, by_stall);
         lq_heap_remove(&hub->stalls, &session->by_stall);
@@ -147,6 +148,7 @@ void lq_hub_turn(struct lq_hub *hub, uint64_t now_ms)
 {
     LQ_CHECK(now_ms >= hub->now_ms);
     hub->now_ms = now_ms;
+    hub->n_taken_in = 0;
     hub->backend->ops->begin(hub->backend, now_ms);
     lq_requests_take_answers(hub);
     lq_requests_submit(hub);
@@ -165,9 +167,9 @@ struct lq_session *lq_hub_take_touched(struct lq_hub *hub)
     return member == NULL ? NULL : LQ_CONTAINER(member, struct lq_session, in_touched);
 }
 
-uint64_t lq_hub_backlog(const struct lq_hub *hub)
+uint64_t lq_hub_taken_in(const struct lq_hub *hub)
 {
-    return hub->n_fresh;
+    return hub->n_taken_in;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -185,10 +187,11 @@ uint64_t lq_hub_deadline(const struct lq_hub *hub)
     return earlier(deadline, lq_heap_first_ms(&hub->stalls));
 }
 
-void lq_hub_stop(struct lq_hub *hub)
+void lq_hub_stop(struct lq_hub *hub, uint64_t now_ms)
 {
+    lq_hub_turn(hub, now_ms);
     for (struct lq_list *at = hub->sessions.next; at != &hub->sessions; at = at->next) {
-        lq_session_end(LQ_CONTAINER(at, struct lq_session, in_hub), LQ_WIRE_SHUTTING_DOWN);
+        lq_session_stop(LQ_CONTAINER(at, struct lq_session, in_hub));
     }
 }
 

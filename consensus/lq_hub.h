@@ -44,14 +44,16 @@ void lq_hub_turn(struct lq_hub *hub, uint64_t now_ms);
  * were taken. */
 struct lq_session *lq_hub_take_touched(struct lq_hub *hub);
 
-/* How much work waits for the coming turn, in requests: the shell stops reading at LQ_TURN_WORK. */
-uint64_t lq_hub_backlog(const struct lq_hub *hub);
+/* Frames taken in since the latest turn: the shell acts before they become too many (LQ_TURN_WORK).
+ */
+uint64_t lq_hub_taken_in(const struct lq_hub *hub);
 
 /* When the next turn is due without any event: ms, 0 for at once, LQ_NEVER. */
 uint64_t lq_hub_deadline(const struct lq_hub *hub);
 
-/* Ends all sessions with E 6 (shutting down), in this turn and the coming ones. */
-void lq_hub_stop(struct lq_hub *hub);
+/* A last turn at `now_ms`, then E 6 (shutting down) for all sessions: it is in their out buffers
+ * when this returns. What still waits stays unanswered, and a grant among it is released. */
+void lq_hub_stop(struct lq_hub *hub, uint64_t now_ms);
 
 /* Sessions that are not gone. */
 uint64_t lq_hub_n_sessions(const struct lq_hub *hub);

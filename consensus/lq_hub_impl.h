@@ -9,8 +9,9 @@
 /* Where kept bytes and new ones are put together. */
 #define LQ_SCRATCH_BYTES (2 * (LQ_READ_BYTES + LQ_FRAME_MAX))
 
-/* Keys come in three sizes of request, so that one long key does not make all of them large. */
-#define REQUEST_SIZES 3
+/* Requests come in some sizes, by their key, so that one long key does not make all of them large.
+ */
+#define REQUEST_SIZES 5
 
 enum lq_session_state {
     LQ_SESSION_OPEN,
@@ -54,6 +55,7 @@ struct lq_hub {
     struct lq_list progress;
     struct lq_list fresh; /* requests of the coming turn, in their order */
     uint64_t n_fresh;
+    uint64_t n_taken_in; /* frames since the latest turn */
     struct lq_map by_owner;
     struct lq_spans waits;
     struct lq_list stalled; /* sessions whose stall begins with the coming turn */
@@ -106,6 +108,9 @@ uint64_t lq_session_progress(struct lq_session *session, uint64_t budget);
 /* Takes no more input; ends with E `error`, or without if 0. Does nothing when it is ending
  * already. */
 void lq_session_end(struct lq_session *session, uint8_t error);
+
+/* The server stops: E 6 now, ahead of whatever its open requests would be answered. */
+void lq_session_stop(struct lq_session *session);
 
 /* Has lq_session_progress called in this turn or the next. */
 void lq_session_schedule_progress(struct lq_session *session);

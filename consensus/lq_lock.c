@@ -84,6 +84,7 @@ struct grantee {
 static void grant(struct lq_apply *apply, struct lq_lock *lock, const struct grantee *grantee)
 {
     uint64_t now_ms = apply->stamp->time_ms;
+    LQ_CHECK(apply->table->last_token < UINT64_MAX); /* tokens only grow */
     lock->token = ++apply->table->last_token;
     lq_list_append(&apply->table->by_token, &lock->in_tokens);
     lock->owner = grantee->owner;
@@ -184,7 +185,7 @@ static void enqueue(struct lq_table *table, struct lq_waiter *waiter)
     lock->queue->count++;
     lq_list_append(&waiter->origin->waiters, &waiter->in_origin);
     lq_map_insert(&table->waiters, &waiter->by_command, hash_command(waiter->origin, waiter->seq));
-    table->state_bytes += LQ_WAITER_BYTES;
+    table->state_bytes += lq_waiter_bytes(lock->key_len);
     lq_digest_waiter_enter(table, waiter);
 }
 
@@ -228,7 +229,7 @@ void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter)
         lq_digest_waiter_enter(table, next);
     }
     lq_map_remove(&table->waiters, &waiter->by_command);
-    table->state_bytes -= LQ_WAITER_BYTES;
+    table->state_bytes -= lq_waiter_bytes(lock->key_len);
     lq_free(waiter);
     lock->queue->count--;
     if (lock->queue->count == 0) {

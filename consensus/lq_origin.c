@@ -50,10 +50,16 @@ static void close_origin(struct lq_table *table, struct lq_origin *origin)
     origin->is_open = false;
 }
 
-static struct lq_origin *add_origin(struct lq_table *table, uint32_t node)
+static struct lq_origin *new_origin(void)
 {
     struct lq_origin *origin = lq_calloc(1, sizeof *origin);
     lq_list_init(&origin->waiters);
+    return origin;
+}
+
+static struct lq_origin *add_origin(struct lq_table *table, uint32_t node)
+{
+    struct lq_origin *origin = new_origin();
     lq_list_append(place_of(table, node), &origin->in_table); /* before that place */
     return origin;
 }
@@ -90,11 +96,14 @@ void lq_origin_close(struct lq_apply *apply)
 bool lq_origin_restore(struct lq_table *table, struct lq_origin_id id, bool is_open,
                        uint64_t last_seq)
 {
+    const struct lq_list *last = table->origins.prev;
     struct lq_origin *origin;
-    if (place_of(table, id.node) != &table->origins) {
+    if (last != &table->origins &&
+        LQ_CONTAINER(last, struct lq_origin, in_table)->id.node >= id.node) {
         return false;
     }
-    origin = add_origin(table, id.node);
+    origin = new_origin();
+    lq_list_append(&table->origins, &origin->in_table);
     origin->id = id;
     origin->is_open = is_open;
     origin->last_seq = last_seq;

@@ -9,6 +9,7 @@
 struct lq_chunk {
     struct lq_chunk *next;
     size_t len;
+    size_t n_grants; /* frames A among its frames */
     uint8_t bytes[CHUNK_BYTES];
 };
 
@@ -46,6 +47,7 @@ static void add_chunk(struct lq_outbuf *out, struct lq_pool *pool)
     struct lq_chunk *chunk = lq_pool_get(pool);
     chunk->next = NULL;
     chunk->len = 0;
+    chunk->n_grants = 0;
     if (out->last == NULL) {
         out->first = chunk;
     } else {
@@ -67,6 +69,7 @@ size_t lq_outbuf_put(struct lq_outbuf *out, struct lq_pool *pool, const struct l
     }
     LQ_CHECK(len > 0);
     out->last->len += len;
+    out->last->n_grants += answer->op == LQ_OP_ACQUIRE;
     out->unread += len;
     return len;
 }
@@ -110,18 +113,32 @@ void lq_outbuf_forget_begun(struct lq_outbuf *out)
     out->sent = at;
 }
 
-bool lq_outbuf_take(struct lq_outbuf *out, struct lq_pool *pool, struct lq_frame *ret_answer)
+/* Takes the next frame of the first chunk, which is not at its end. */
+static void take(struct lq_outbuf *out, struct lq_frame *ret_answer)
 {
+    struct lq_chunk *chunk = out->first;
     size_t used = 0;
-    while (out->first != NULL && out->sent == out->first->len) {
-        drop_first(out, pool);
-    }
-    if (out->first == NULL) {
-        return false;
-    }
-    LQ_CHECK(lq_answer_decode(out->first->bytes + out->sent, out->first->len - out->sent,
-                              ret_answer, &used) == LQ_DECODED_FRAME);
+    LQ_CHECK(lq_answer_decode(chunk->bytes + out->sent, chunk->len - out->sent, ret_answer,
+                              &used) == LQ_DECODED_FRAME);
     out->sent += used;
     out->unread -= used;
-    return true;
+}
+
+bool lq_outbuf_take_grant(struct lq_outbuf *out, struct lq_pool *pool, uint64_t *budget,
+                          struct lq_frame *ret_answer)
+{
+    while (*budget > 0 && out->first != NULL) {
+        struct lq_chunk *chunk = out->first;
+        --*budget;
+        if (out->sent == chunk->len || chunk->n_grants == 0) {
+            out->unread -= chunk->len - out->sent;
+            drop_first(out, pool);
+            continue;
+        }
+        take(out, ret_answer);
+        if (ret_answer->op == LQ_OP_ACQUIRE) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -48,8 +48,10 @@ void lq_outbuf_wrote(struct lq_outbuf *out, struct lq_pool *pool, size_t len);
 /* Forgets the rest of a frame that was written in part, once, before lq_outbuf_take. */
 void lq_outbuf_forget_begun(struct lq_outbuf *out);
 
-/* Fills the next frame and drops it, or returns false when none is left. Its key is valid until the
- * next call. */
-bool lq_outbuf_take(struct lq_outbuf *out, struct lq_pool *pool, struct lq_frame *ret_answer);
+/* Fills the next frame A and drops all up to it, or returns false when none is left or `*budget` is
+ * spent; chunks without an A cost 1 each, others 1 a frame. Its key is valid until the next call.
+ */
+bool lq_outbuf_take_grant(struct lq_outbuf *out, struct lq_pool *pool, uint64_t *budget,
+                          struct lq_frame *ret_answer);
 
 #endif

@@ -67,10 +67,12 @@ uint64_t lq_request_owner_hash(const struct lq_map_node *node, const void *hub)
     return owner_hash(hub, LQ_CONTAINER(node, const struct lq_request, by_owner));
 }
 
-/* The oldest open acquire with the session, owner and key of `like`, or NULL. */
-static struct lq_request *find_open(const struct lq_hub *hub, const struct lq_request *like)
+/* The oldest open acquire with the session, owner and key of `like`, which have that hash, or NULL.
+ */
+static struct lq_request *find_open(const struct lq_hub *hub, const struct lq_request *like,
+                                    uint64_t hash)
 {
-    struct lq_map_node *node = lq_map_chain(&hub->by_owner, owner_hash(hub, like));
+    struct lq_map_node *node = lq_map_chain(&hub->by_owner, hash);
     for (; node != NULL; node = node->next) {
         struct lq_request *request = LQ_CONTAINER(node, struct lq_request, by_owner);
         if (request->session == like->session && request->owner == like->owner &&
@@ -84,11 +86,12 @@ static struct lq_request *find_open(const struct lq_hub *hub, const struct lq_re
 
 static void list_by_owner(struct lq_hub *hub, struct lq_request *request)
 {
-    struct lq_request *first = find_open(hub, request);
+    uint64_t hash = owner_hash(hub, request);
+    struct lq_request *first = find_open(hub, request, hash);
     if (first != NULL) {
         lq_list_append(&first->same_owner, &request->same_owner);
     } else {
-        lq_map_insert(&hub->by_owner, &request->by_owner, owner_hash(hub, request));
+        lq_map_insert(&hub->by_owner, &request->by_owner, hash);
     }
 }
 
@@ -158,9 +161,12 @@ static void forget(struct lq_hub *hub, struct lq_request *request)
     }
 }
 
+/* Whether an answer can still be told: not once the connection is gone, or its last frame was made
+ * (E 6 at the stop). */
 static bool is_heard(const struct lq_session *session)
 {
-    return session != NULL && session->state != LQ_SESSION_GONE;
+    return session != NULL && session->state != LQ_SESSION_GONE &&
+           session->state != LQ_SESSION_FINISHED;
 }
 
 static enum lq_op answer_op(enum lq_answer_kind kind)
@@ -264,7 +270,7 @@ static void cancel(struct lq_hub *hub, struct lq_request *request)
 /* C: takes back the open acquire that it names. When there is none, it was answered already. */
 static void execute_cancel(struct lq_hub *hub, struct lq_request *request)
 {
-    struct lq_request *named = find_open(hub, request);
+    struct lq_request *named = find_open(hub, request, owner_hash(hub, request));
     if (named != NULL) {
         cancel(hub, named);
     }

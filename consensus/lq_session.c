@@ -146,6 +146,7 @@ static bool take_frame(struct lq_session *session, const struct lq_frame *frame)
         return false;
     }
     hub->counters.requests++;
+    hub->n_taken_in++;
     return true;
 }
 
@@ -255,39 +256,6 @@ void lq_session_eof(struct lq_session *session)
 
 /* ---- Ending. */
 
-void lq_session_end(struct lq_session *session, uint8_t error)
-{
-    if (session->state != LQ_SESSION_OPEN) {
-        return;
-    }
-    session->state = LQ_SESSION_ENDING;
-    session->error = error;
-    lq_session_schedule_progress(session);
-}
-
-void lq_session_closed(struct lq_session *session)
-{
-    LQ_CHECK(session->state != LQ_SESSION_GONE);
-    session->state = LQ_SESSION_GONE;
-    session->link = NULL;
-    session->hub->n_sessions--;
-    session->hub->unread_total -= session->out.unread;
-    lq_list_remove(&session->in_touched);
-    lq_session_watch(session);
-    lq_outbuf_forget_begun(&session->out);
-    forget_carry(session);
-    lq_session_schedule_progress(session);
-}
-
-void lq_session_request_done(struct lq_session *session)
-{
-    LQ_CHECK(session->n_open > 0);
-    session->n_open--;
-    if (session->state != LQ_SESSION_OPEN || session->is_held_back) {
-        lq_session_schedule_progress(session);
-    }
-}
-
 static void finish(struct lq_session *session)
 {
     const char *text = lq_wire_error_text(session->error);
@@ -303,16 +271,65 @@ static void finish(struct lq_session *session)
     lq_session_touch(session);
 }
 
+void lq_session_end(struct lq_session *session, uint8_t error)
+{
+    if (session->state != LQ_SESSION_OPEN) {
+        return;
+    }
+    session->state = LQ_SESSION_ENDING;
+    session->error = error;
+    lq_session_schedule_progress(session);
+}
+
+/* The bytes stay in the hub's account until they are dropped: memory that a dead client left behind
+ * counts. */
+static void forget_begun(struct lq_session *session)
+{
+    size_t before = session->out.unread;
+    lq_outbuf_forget_begun(&session->out);
+    session->hub->unread_total -= before - session->out.unread;
+}
+
+void lq_session_stop(struct lq_session *session)
+{
+    if (session->state == LQ_SESSION_OPEN || session->state == LQ_SESSION_ENDING) {
+        session->error = LQ_WIRE_SHUTTING_DOWN;
+        finish(session);
+    }
+}
+
+void lq_session_closed(struct lq_session *session)
+{
+    LQ_CHECK(session->state != LQ_SESSION_GONE);
+    session->state = LQ_SESSION_GONE;
+    session->link = NULL;
+    session->hub->n_sessions--;
+    lq_list_remove(&session->in_touched);
+    lq_session_watch(session);
+    forget_begun(session);
+    forget_carry(session);
+    lq_session_schedule_progress(session);
+}
+
+void lq_session_request_done(struct lq_session *session)
+{
+    LQ_CHECK(session->n_open > 0);
+    session->n_open--;
+    if (session->state != LQ_SESSION_OPEN || session->is_held_back) {
+        lq_session_schedule_progress(session);
+    }
+}
+
 /* Releases what was granted to a connection that is gone and can't have heard of it. */
 static uint64_t take_back_unsent(struct lq_session *session, uint64_t budget)
 {
+    struct lq_hub *hub = session->hub;
+    size_t before = session->out.unread;
     struct lq_frame answer;
-    while (budget > 0 && lq_outbuf_take(&session->out, &session->hub->chunks, &answer)) {
-        budget--;
-        if (answer.op == LQ_OP_ACQUIRE) {
-            lq_requests_take_back(session->hub, &answer);
-        }
+    while (lq_outbuf_take_grant(&session->out, &hub->chunks, &budget, &answer)) {
+        lq_requests_take_back(hub, &answer);
     }
+    hub->unread_total -= before - session->out.unread;
     return budget;
 }
 
@@ -358,6 +375,7 @@ uint64_t lq_session_progress(struct lq_session *session, uint64_t budget)
 
 void lq_session_free(struct lq_session *session)
 {
+    session->hub->unread_total -= session->out.unread;
     lq_list_remove(&session->in_hub);
     lq_list_remove(&session->in_touched);
     lq_list_remove(&session->in_progress);

@@ -26,8 +26,9 @@ struct lq_snapshot;
  * one at a time. End it with lq_snapshot_end, at the latest before the table is freed. */
 struct lq_snapshot *lq_snapshot_begin(struct lq_table *table, struct lq_buffer *out);
 
-/* Appends at most `budget` more locks to `out`, whose earlier bytes the caller may have taken away;
- * with the last one, the trailer. Returns whether the snapshot is complete. */
+/* Appends at most `budget` more locks (8 waiters count as one) to `out`, whose earlier bytes the
+ * caller may have taken away; with the last one, the trailer. Returns whether the snapshot is
+ * complete. */
 bool lq_snapshot_step(struct lq_snapshot *snapshot, uint64_t budget, struct lq_buffer *out);
 
 /* Frees the snapshot, complete or not; NULL is fine. */

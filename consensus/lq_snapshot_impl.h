@@ -9,6 +9,9 @@
 
 #define LQ_SNAPSHOT_VERSION 1
 
+/* No table comes near these in earnest; nothing computed from smaller ones runs over. */
+#define LQ_SNAPSHOT_NUMBER_MAX (UINT64_MAX / 2)
+
 /* Sizes in bytes of the parts, see lq_snapshot.h; a lock's without its key and waiters. */
 #define LQ_SNAPSHOT_HEADER 36
 #define LQ_SNAPSHOT_ORIGIN 21

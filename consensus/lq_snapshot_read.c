@@ -107,7 +107,8 @@ static bool read_parts(struct restore *restore)
     uint64_t last_token = lq_read_u64(reader);
     uint32_t n_origins = lq_read_u32(reader);
     uint64_t n_locks = lq_read_u64(reader);
-    if (reader->failed || version != LQ_SNAPSHOT_VERSION || !is_zero(reserved, 7)) {
+    if (reader->failed || version != LQ_SNAPSHOT_VERSION || !is_zero(reserved, 7) ||
+        time_ms > LQ_SNAPSHOT_NUMBER_MAX || last_token > LQ_SNAPSHOT_NUMBER_MAX) {
         return false;
     }
     restore->table->time_ms = time_ms;

@@ -159,6 +159,12 @@ static void drop(struct lq_snapshot *snapshot, struct preserved *preserved)
     lq_free(preserved);
 }
 
+/* What a lock with so many waiters takes of the budget. */
+static uint64_t cost_of(const struct lq_lock *lock)
+{
+    return 1 + (lock == NULL || lock->queue == NULL ? 0 : lock->queue->count / 8);
+}
+
 /* Writes the lock with the next token, from the list or from those kept aside. */
 static void write_next(struct lq_snapshot *snapshot, struct lq_lock *lock,
                        struct preserved *preserved, struct lq_buffer *out)
@@ -180,7 +186,7 @@ bool lq_snapshot_step(struct lq_snapshot *snapshot, uint64_t budget, struct lq_b
     while (budget > 0 && !snapshot->is_complete) {
         struct lq_lock *lock = under_cursor(snapshot);
         struct preserved *preserved = first_preserved(snapshot);
-        budget--;
+        budget -= cost_of(lock) < budget ? cost_of(lock) : budget;
         if (lock != NULL || preserved != NULL) {
             write_next(snapshot, lock, preserved, out);
         } else {

@@ -106,7 +106,7 @@ static bool room_for_waiter(const struct lq_apply *apply, const struct lq_lock *
     const struct lq_caps *caps = &apply->stamp->caps;
     uint64_t here = lock->queue == NULL ? 0 : lock->queue->count;
     return here < caps->waiters_per_key && table->waiters.count < caps->waiters &&
-           table->state_bytes + LQ_WAITER_BYTES <= caps->state_bytes;
+           table->state_bytes + lq_waiter_bytes(lock->key_len) <= caps->state_bytes;
 }
 
 static void acquire(struct lq_apply *apply, struct lq_origin *origin)

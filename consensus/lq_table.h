@@ -18,10 +18,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- What a unit of state weighs against the cap in bytes: what it really takes here with its
- * share of maps and heaps, rounded up. Part of the state machine: replicas must agree on it. */
+/* ---- What a unit of state weighs against the cap in bytes: what it takes at most, with its share
+ * of maps and heaps and, for a waiter, with the request that waits at its origin and has a copy of
+ * the key. Part of the state machine: replicas must agree on it. */
 #define LQ_LOCK_BYTES   160 /* and the bytes of its key */
-#define LQ_WAITER_BYTES 160
+#define LQ_WAITER_BYTES 480 /* and twice the bytes of its key */
+
+static inline uint64_t lq_waiter_bytes(size_t key_len)
+{
+    return LQ_WAITER_BYTES + 2 * (uint64_t)key_len;
+}
 
 enum lq_outcome_kind {
     LQ_OUTCOME_GRANTED = 1,   /* ACQUIRE, now or after having been queued: `token` */

@@ -22,7 +22,7 @@
 /* `wait` and `lease` are one byte on the wire, in seconds. */
 #define LQ_SECONDS_MAX 255
 
-/* ---- Caps of the lock table (protocol: "Caps and absence of a leader"). */
+/* ---- Caps of the lock table (docs/protocol.md, "Caps"). */
 
 /* Keys registered at once. */
 #define LQ_KEYS_DEFAULT 4000000
@@ -52,25 +52,28 @@
 /* How long the reading of a connection may stay paused before it is closed. */
 #define LQ_UNREAD_TIMEOUT_S_DEFAULT 30
 
-/* ---- Work in one turn of the loop (bound: 10 ms of CPU). */
+/* ---- Work in one turn of the loop (bound: 10 ms of CPU). Its unit is about a microsecond. */
 
-/* Requests taken in before the turn acts; one costs below 1 us at worst (a new key in a growing
- * table), the writing of its answer included in LQ_TURN_READ_COST. */
-#define LQ_TURN_WORK 2048
+/* What is taken in before the turn acts. A frame counts 1: most cost less, a queued acquire up
+ * to 4. */
+#define LQ_TURN_WORK 1024
 
-/* What reading and answering one connection weighs against LQ_TURN_WORK: two system calls, up to 16
- * us. */
-#define LQ_TURN_READ_COST 16
+/* What a system call (reading, writing, accepting or closing a connection) counts. */
+#define LQ_TURN_CALL_COST 8
 
-/* Bytes read from one connection in one turn: at most 1,638 requests. */
-#define LQ_READ_BYTES 16384
+/* Bytes read from one connection at a time: at most 819 requests, by which a turn may exceed its
+ * measure. */
+#define LQ_READ_BYTES 8192
 
 /* Expired locks removed or handed on in one turn; the rest follows in the next turn, before new
  * requests. */
-#define LQ_TURN_EXPIRES 1024
+#define LQ_TURN_EXPIRES 512
 
 /* Waits that end in one turn; the rest follows in the next. */
-#define LQ_TURN_TIMEOUTS 1024
+#define LQ_TURN_TIMEOUTS 512
+
+/* Requests cancelled, and unsent answers looked at, for sessions that end, in one turn. */
+#define LQ_TURN_ENDINGS 512
 
 /* Hash buckets moved in each operation on a map that is being resized: a doubling is over after
  * half as many insertions as lead to the next. A bucket costs two cache misses, about 0.3 us. */
@@ -85,7 +88,7 @@
  * this long. */
 #define LQ_LINGER_MS 1000
 
-/* Vanished hosts are noticed within this time (protocol, "Connection end"). */
+/* Vanished hosts are noticed within this time (docs/protocol.md, "End of a connection"). */
 #define LQ_VANISHED_MS 15000
 
 #endif

@@ -4,7 +4,12 @@
 
 #include <stdlib.h>
 
-static uint64_t allocations;
+/* Frees after which sorting is worth a call, and the size of the allocation that brings it about:
+ * larger than any free list of exact sizes, smaller than what comes from the kernel. */
+#define SETTLE_FREES 128
+#define SETTLE_BYTES ((size_t)256 << 10)
+
+static uint64_t allocations, frees;
 
 void *lq_malloc(size_t size)
 {
@@ -32,7 +37,17 @@ void *lq_realloc(void *memory, size_t count, size_t size)
 
 void lq_free(void *memory)
 {
+    frees++;
     free(memory);
+}
+
+void lq_mem_settle(void)
+{
+    if (frees >= SETTLE_FREES) {
+        void *volatile memory = malloc(SETTLE_BYTES); /* volatile: not to be optimised away */
+        free(memory);
+        frees = 0;
+    }
 }
 
 uint64_t lq_mem_allocations(void)

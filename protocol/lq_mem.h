@@ -21,6 +21,11 @@ __attribute__((returns_nonnull)) void *lq_realloc(void *memory, size_t count, si
 /* Gives memory back; NULL is fine. */
 void lq_free(void *memory);
 
+/* Lets the C library's allocator sort what was freed since the last call, if that was much. It puts
+ * that off to the next allocation of another size, which then pays for up to 10,000 pieces at once;
+ * called after each slice of work, it never adds up. */
+void lq_mem_settle(void);
+
 /* Number of allocations since the process began, for showing that a hot path makes none. Not
  * thread-safe. */
 uint64_t lq_mem_allocations(void);

@@ -83,6 +83,9 @@ static const struct lq_option options[] = {
     {"version", NULL, "print the version", "false", AT(version), 0, 0, KIND_SWITCH, true},
 };
 
+/* What getopt_long returns for the first option; above all characters. */
+#define FLAG_BASE 256
+
 #define N_OPTIONS (sizeof options / sizeof *options)
 
 bool lq_config_fail(struct lq_config_error *ret_error, const char *format, ...)
@@ -237,6 +240,27 @@ static const char *find_variable(char *const environment[], const char *name)
     return NULL;
 }
 
+/* A variable with our prefix that is no option is a mistake which nobody would notice. */
+static bool refuse_unknown_variables(char *const environment[], struct lq_config_error *ret_error)
+{
+    static const char prefix[] = "LOQUETD_";
+    char name[LQ_CONFIG_TEXT];
+    for (; environment != NULL && *environment != NULL; environment++) {
+        size_t len = strcspn(*environment, "=");
+        bool is_known = strncmp(*environment, prefix, sizeof prefix - 1) != 0;
+        for (size_t i = 0; i < N_OPTIONS && !is_known; i++) {
+            variable_name(&options[i], name);
+            is_known = !options[i].is_flag_only && strlen(name) == len &&
+                       strncmp(*environment, name, len) == 0;
+        }
+        if (!is_known) {
+            return lq_config_fail(ret_error, "%.*s: no such option; see --help",
+                                  (int)(len < LQ_CONFIG_TEXT ? len : LQ_CONFIG_TEXT), *environment);
+        }
+    }
+    return true;
+}
+
 static bool read_environment(struct lq_config *config, char *const environment[],
                              struct lq_config_error *ret_error)
 {
@@ -261,6 +285,8 @@ static void long_options(struct option ret_options[N_OPTIONS + 1])
     for (size_t i = 0; i < N_OPTIONS; i++) {
         ret_options[i].name = options[i].name;
         ret_options[i].has_arg = options[i].kind == KIND_SWITCH ? no_argument : required_argument;
+        ret_options[i].val =
+            FLAG_BASE + (int)i; /* each its own, else an ambiguous abbreviation is not seen */
     }
 }
 
@@ -269,14 +295,15 @@ static bool read_flags(struct lq_config *config, int argc, char *const argv[],
 {
     struct option flags[N_OPTIONS + 1];
     char where[LQ_CONFIG_TEXT];
-    int found, which = 0;
+    int found;
     long_options(flags);
     optind = 0; /* from the start, however often this is called */
     opterr = 0;
-    while ((found = getopt_long(argc, argv, ":", flags, &which)) == 0) {
+    while ((found = getopt_long(argc, argv, ":", flags, NULL)) >= FLAG_BASE) {
+        const struct lq_option *option = &options[found - FLAG_BASE];
         const char *value = optarg == NULL ? "true" : optarg;
-        (void)snprintf(where, sizeof where, "--%s", options[which].name);
-        if (!lq_config_set(config, &options[which], value, where, ret_error)) {
+        (void)snprintf(where, sizeof where, "--%s", option->name);
+        if (!lq_config_set(config, option, value, where, ret_error)) {
             return false;
         }
     }
@@ -284,9 +311,9 @@ static bool read_flags(struct lq_config *config, int argc, char *const argv[],
         return lq_config_fail(ret_error, "%s: needs a value; see --help", argv[optind - 1]);
     }
     if (found != -1) {
-        return lq_config_fail(ret_error,
-                              "%s: no such option, or one that takes no value; see --help",
-                              argv[optind - 1]);
+        return lq_config_fail(
+            ret_error, "%s: no such option, more than one, or one that takes no value; see --help",
+            argv[optind - 1]);
     }
     if (optind < argc) {
         return lq_config_fail(ret_error, "'%s': loquetd takes options only; see --help",
@@ -300,15 +327,20 @@ bool lq_config_read(struct lq_config *ret_config, int argc, char *const argv[],
 {
     struct lq_config flags;
     set_defaults(&flags);
-    /* First for --config, --help and their like; then again over file and environment. */
+    /* First for --config, --help and --version; then again over file and environment. */
     if (!read_flags(&flags, argc, argv, ret_error)) {
         return false;
+    }
+    if (flags.help || flags.version) {
+        *ret_config = flags; /* whatever else is wrong */
+        return true;
     }
     set_defaults(ret_config);
     if (flags.config[0] != '\0' && !lq_config_read_file(ret_config, flags.config, ret_error)) {
         return false;
     }
-    return read_environment(ret_config, environment, ret_error) &&
+    return refuse_unknown_variables(environment, ret_error) &&
+           read_environment(ret_config, environment, ret_error) &&
            read_flags(ret_config, argc, argv, ret_error);
 }
 
@@ -329,6 +361,6 @@ void lq_config_print_help(void)
     (void)printf(
         "\nEach option is also a key in the file (libconfig syntax: sweep_ms = 5000;) and a\n"
         "variable (LOQUETD_SWEEP_MS=5000). Flags win over variables, variables over the file.\n"
-        "Signals: TERM, INT: stop; USR1: log statistics.\n"
+        "Signals: TERM, INT, HUP: stop; USR1: log statistics.\n"
         "Exit status: 0 stopped by a signal; 64 wrong options; 1 anything else.\n");
 }

@@ -18,9 +18,13 @@ void lq_link_open(struct lq_server *server, int fd)
     struct lq_link *link = lq_calloc(1, sizeof *link);
     link->server = server;
     lq_stream_tcp_init(&link->stream, fd);
-    LQ_CHECK(uv_poll_init_socket(&server->loop, &link->poll, fd) == 0);
+    if (uv_poll_init_socket(&server->loop, &link->poll, fd) != 0) {
+        link->stream.ops->close(&link->stream); /* the kernel watches no more descriptors for us */
+        lq_free(link);
+        return;
+    }
     lq_list_init(&link->in_lingering);
-    lq_list_init(&link->in_blocked);
+    lq_list_init(&link->in_watched);
     lq_list_append(&server->links, &link->in_links);
     server->n_links++;
     link->session = lq_session_new(server->hub, link);
@@ -44,8 +48,9 @@ void lq_link_close(struct lq_link *link)
     }
     lq_list_remove(&link->in_links);
     lq_list_remove(&link->in_lingering);
-    lq_list_remove(&link->in_blocked);
+    lq_list_remove(&link->in_watched);
     server->n_links--;
+    server->n_calls++;
     uv_close((uv_handle_t *)&link->poll, on_closed);
     link->stream.ops->close(&link->stream);
     lq_listener_resume(&server->listener);
@@ -61,6 +66,7 @@ static void set_interest(struct lq_link *link, int interest)
     link->interest = interest;
     if (interest == 0) {
         LQ_CHECK(uv_poll_stop(&link->poll) == 0);
+        lq_server_watch(link->server, link);
     } else {
         LQ_CHECK(uv_poll_start(&link->poll, interest, on_event) == 0);
     }
@@ -81,15 +87,13 @@ static void update_interest(struct lq_link *link, bool is_blocked)
 
 static void set_blocked(struct lq_link *link, bool is_blocked)
 {
-    if (is_blocked == !lq_list_is_empty(&link->in_blocked)) {
+    if (is_blocked == link->is_blocked) {
         return;
     }
+    link->is_blocked = is_blocked;
     lq_stream_set_blocked(&link->stream, is_blocked);
     if (is_blocked) {
-        lq_list_append(&link->server->blocked, &link->in_blocked);
-        lq_server_watch(link->server);
-    } else {
-        lq_list_remove(&link->in_blocked);
+        lq_server_watch(link->server, link);
     }
 }
 
@@ -123,6 +127,7 @@ void lq_link_serve(struct lq_link *link)
 {
     enum lq_session_wish wish = lq_session_wish(link->session);
     bool has_more = false;
+    link->server->n_calls++; /* at the least: whatever is wished takes one */
     if (wish == LQ_WISH_ABORT || write_once(link, &has_more) == LQ_STREAM_BROKEN) {
         lq_link_close(link);
         return;
@@ -137,27 +142,29 @@ void lq_link_serve(struct lq_link *link)
 
 /* ---- Reading. */
 
-static void read_once(struct lq_link *link)
+/* Reads once; tells whether anything came. May close the connection. */
+static bool read_once(struct lq_link *link)
 {
     struct lq_server *server = link->server;
     size_t len = 0;
-    server->n_reads++;
+    server->n_calls++;
     switch (link->stream.ops->read(&link->stream, server->buffer, sizeof server->buffer, &len)) {
     case LQ_STREAM_OK:
         lq_session_input(link->session, server->buffer, len);
         break;
     case LQ_STREAM_BLOCKED:
-        break;
+        return false;
     case LQ_STREAM_EOF:
         lq_session_eof(link->session);
         break;
     case LQ_STREAM_BROKEN:
         lq_link_close(link);
-        return;
+        return false;
     }
     if (!lq_session_wants_input(link->session)) {
         update_interest(link, (link->interest & UV_WRITABLE) != 0);
     }
+    return len > 0;
 }
 
 /* Reads and drops what still comes, until the client closes too. */
@@ -167,7 +174,7 @@ static void drain(struct lq_link *link)
     size_t len = 0;
     enum lq_stream_result result =
         link->stream.ops->read(&link->stream, server->buffer, sizeof server->buffer, &len);
-    server->n_reads++;
+    server->n_calls++;
     if (result == LQ_STREAM_EOF || result == LQ_STREAM_BROKEN) {
         lq_link_close(link);
     }
@@ -185,29 +192,48 @@ static void on_disconnect(struct lq_link *link)
     update_interest(link, (link->interest & UV_WRITABLE) != 0);
 }
 
-static void on_event(uv_poll_t *poll, int status, int events)
+static void on_ready(struct lq_link *link, int events)
 {
-    struct lq_link *link = LQ_CONTAINER(poll, struct lq_link, poll);
-    if (status < 0) {
-        lq_link_close(link);
-        return;
-    }
-    lq_server_make_room(link->server);
-    if (uv_is_closing((uv_handle_t *)poll)) {
-        return; /* that turn closed it */
-    }
-    if (link->session == NULL) {
-        drain(link);
-        return;
-    }
     if ((events & UV_WRITABLE) != 0) {
-        link->server->n_reads++;
         lq_link_serve(link);
     }
     if (link->session != NULL && (events & UV_READABLE) != 0 &&
         lq_session_wants_input(link->session)) {
-        read_once(link);
+        (void)read_once(link);
     } else if (link->session != NULL && (events & UV_DISCONNECT) != 0) {
         on_disconnect(link);
+    }
+}
+
+/* How often a connection in error is read, 8 KiB each: the kernel's buffer may hold that much. */
+#define LAST_READS 1024
+
+/* The connection is in error: a reset, as a rule. What the client sent before is in the kernel's
+ * buffer still, and is executed as before any other end. */
+static void on_error(struct lq_link *link)
+{
+    for (int i = 0;
+         i < LAST_READS && link->session != NULL && lq_session_wants_input(link->session); i++) {
+        if (!read_once(link)) {
+            break;
+        }
+        lq_server_make_room(link->server);
+    }
+    lq_link_close(link);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct lq_link *link = LQ_CONTAINER(poll, struct lq_link, poll);
+    lq_server_make_room(link->server);
+    if (uv_is_closing((uv_handle_t *)poll)) {
+        return; /* that turn closed it */
+    }
+    if (status < 0) {
+        on_error(link);
+    } else if (link->session == NULL) {
+        drain(link);
+    } else {
+        on_ready(link, events);
     }
 }

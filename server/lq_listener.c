@@ -2,6 +2,7 @@
  * stay in the kernel's queue: capacity is never an error. */
 #include "lq_address.h"
 #include "lq_check.h"
+#include "lq_clock.h"
 #include "lq_log.h"
 #include "lq_server_impl.h"
 
@@ -16,6 +17,8 @@
 
 /* Pause after running out of descriptors. */
 #define RETRY_MS 100
+
+#define WARN_MS 10000
 
 static void on_ready(uv_poll_t *poll, int status, int events);
 
@@ -39,6 +42,17 @@ static void on_retry(uv_timer_t *timer)
     lq_listener_resume(LQ_CONTAINER(timer, struct lq_listener, retry));
 }
 
+/* Trouble that goes on is told every ten seconds, not every time. */
+static bool may_warn(struct lq_listener *listener)
+{
+    uint64_t now_ms = lq_clock_ms();
+    if (now_ms < listener->next_warn_ms) {
+        return false;
+    }
+    listener->next_warn_ms = now_ms + WARN_MS;
+    return true;
+}
+
 static void on_accept_failed(struct lq_listener *listener, int error)
 {
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
@@ -56,8 +70,10 @@ static bool is_full(struct lq_listener *listener)
     if (server->n_links < server->max_links) {
         return false;
     }
-    lq_log(LQ_LOG_WARN, "all connections taken, further ones wait; see --max-connections",
-           LQ_NUMBER("connections", server->n_links));
+    if (may_warn(listener)) {
+        lq_log(LQ_LOG_WARN, "all connections taken, further ones wait; see --max-connections",
+               LQ_NUMBER("connections", server->n_links));
+    }
     pause_accepting(listener);
     return true;
 }
@@ -65,12 +81,15 @@ static bool is_full(struct lq_listener *listener)
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
     struct lq_listener *listener = LQ_CONTAINER(poll, struct lq_listener, poll);
-    (void)status;
     (void)events;
+    if (status < 0) { /* the loop gave this descriptor up: try again in a moment */
+        on_accept_failed(listener, ENOBUFS);
+        return;
+    }
     for (int i = 0; i < ACCEPTS; i++) {
         int fd;
         lq_server_make_room(listener->server);
-        if (is_full(listener)) {
+        if (listener->fd < 0 || is_full(listener)) {
             return;
         }
         fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -81,7 +100,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
             on_accept_failed(listener, errno);
             return;
         }
-        listener->server->n_reads++;
+        listener->server->n_calls++;
         lq_link_open(listener->server, fd);
     }
 }

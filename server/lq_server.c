@@ -18,7 +18,10 @@
 
 /* How long clients have, after a signal, to take their last answers. A promise of one second, less
  * some. */
-#define STOP_MS 600
+#define STOP_MS 300
+
+/* System calls for answers in one turn; further ones follow in the next. */
+#define CALLS_MAX (LQ_TURN_WORK / LQ_TURN_CALL_COST)
 
 /* Descriptors for other things than connections. */
 #define DESCRIPTORS_KEPT 32
@@ -30,14 +33,14 @@
  * sleeps for longer. */
 #define SLEEP_MAX_MS 1000
 
-/* How often blocked connections are looked at. */
+/* How often watched connections are looked at. */
 #define WATCH_MS 1000
 
 /* ---- Turns. */
 
 static void close_lingering(struct lq_server *server, uint64_t now_ms)
 {
-    while (!lq_list_is_empty(&server->lingering)) {
+    while (!lq_list_is_empty(&server->lingering) && server->n_calls < CALLS_MAX) {
         struct lq_link *link = LQ_CONTAINER(server->lingering.next, struct lq_link, in_lingering);
         if (link->linger_until_ms > now_ms) {
             return;
@@ -85,10 +88,12 @@ static void finish_stopping(struct lq_server *server, uint64_t now_ms)
         (now_ms < server->stop_at_ms && !lq_list_is_empty(&server->links))) {
         return;
     }
-    while (!lq_list_is_empty(&server->links)) {
+    while (!lq_list_is_empty(&server->links) && server->n_calls < CALLS_MAX) {
         lq_link_close(LQ_CONTAINER(server->links.next, struct lq_link, in_links));
     }
-    close_server(server);
+    if (lq_list_is_empty(&server->links)) {
+        close_server(server);
+    }
 }
 
 static void turn(struct lq_server *server)
@@ -99,12 +104,15 @@ static void turn(struct lq_server *server)
         return;
     }
     lq_hub_turn(server->hub, now_ms);
-    while ((session = lq_hub_take_touched(server->hub)) != NULL) {
+    server->n_calls = 0;
+    while (server->n_calls < CALLS_MAX && (session = lq_hub_take_touched(server->hub)) != NULL) {
         lq_link_serve(lq_session_link(session));
     }
-    server->n_reads = 0;
+    lq_mem_settle();
+    server->n_calls = 0;
     close_lingering(server, now_ms);
     finish_stopping(server, now_ms);
+    server->n_calls = 0;
     if (!uv_is_closing((uv_handle_t *)&server->check)) {
         arm(server, now_ms);
     }
@@ -113,7 +121,7 @@ static void turn(struct lq_server *server)
 
 void lq_server_make_room(struct lq_server *server)
 {
-    if (lq_hub_backlog(server->hub) + server->n_reads * LQ_TURN_READ_COST >= LQ_TURN_WORK) {
+    if (lq_hub_taken_in(server->hub) + server->n_calls * LQ_TURN_CALL_COST >= LQ_TURN_WORK) {
         turn(server);
     }
 }
@@ -133,26 +141,36 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* its presence is enough: polling returns at once, and the check follows */
 }
 
-/* ---- Clients that do not read: there, or vanished? */
+/* ---- Connections that the kernel may not report. */
+
+static bool needs_watch(const struct lq_link *link)
+{
+    return link->is_blocked || link->interest == 0;
+}
 
 static void on_watch(uv_timer_t *timer)
 {
     struct lq_server *server = LQ_CONTAINER(timer, struct lq_server, watch);
-    struct lq_list *at = server->blocked.next;
-    while (at != &server->blocked) {
-        struct lq_link *link = LQ_CONTAINER(at, struct lq_link, in_blocked);
+    struct lq_list *at = server->watched.next;
+    while (at != &server->watched) {
+        struct lq_link *link = LQ_CONTAINER(at, struct lq_link, in_watched);
         at = at->next;
-        if (lq_stream_has_vanished(&link->stream)) {
+        if (!needs_watch(link)) {
+            lq_list_remove(&link->in_watched);
+        } else if (lq_stream_has_vanished(&link->stream)) {
             lq_link_close(link);
         }
     }
-    if (lq_list_is_empty(&server->blocked)) {
+    if (lq_list_is_empty(&server->watched)) {
         LQ_CHECK(uv_timer_stop(timer) == 0);
     }
 }
 
-void lq_server_watch(struct lq_server *server)
+void lq_server_watch(struct lq_server *server, struct lq_link *link)
 {
+    if (lq_list_is_empty(&link->in_watched)) {
+        lq_list_append(&server->watched, &link->in_watched);
+    }
     if (!uv_is_active((uv_handle_t *)&server->watch)) {
         LQ_CHECK(uv_timer_start(&server->watch, on_watch, WATCH_MS, WATCH_MS) == 0);
     }
@@ -165,17 +183,29 @@ static void stop(struct lq_server *server, int signum)
     if (server->stop_at_ms != LQ_NEVER) {
         return;
     }
-    lq_log(LQ_LOG_INFO, "stopping", LQ_NUMBER("signal", (uint64_t)signum),
+    lq_log(LQ_LOG_INFO, "stopping", LQ_TEXT("signal", sigabbrev_np(signum)),
            LQ_NUMBER("connections", server->n_links));
     lq_listener_stop(&server->listener);
-    lq_hub_stop(server->hub);
+    lq_hub_stop(server->hub, lq_clock_ms());
     server->stop_at_ms = lq_clock_ms() + STOP_MS;
+}
+
+static void log_counters(const struct lq_server *server, const char *msg)
+{
+    struct lq_hub_counters counters = lq_hub_counters(server->hub);
+    struct lq_table_counts table = lq_table_counts(lq_local_table(server->backend));
+    lq_log(LQ_LOG_INFO, msg, LQ_NUMBER("requests", counters.requests),
+           LQ_NUMBER("granted", counters.granted), LQ_NUMBER("timeouts", counters.timeouts),
+           LQ_NUMBER("busy", counters.busy), LQ_NUMBER("errors", counters.errors),
+           LQ_NUMBER("taken_back", counters.taken_back), LQ_NUMBER("keys", table.keys),
+           LQ_NUMBER("waiters", table.waiters), LQ_NUMBER("connections", server->n_links));
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
     struct lq_server *server = handle->data;
     if (signum == SIGUSR1) {
+        log_counters(server, "statistics");
         lq_turns_log(&server->turns);
     } else {
         stop(server, signum);
@@ -246,7 +276,7 @@ static void make_core(struct lq_server *server, const struct lq_config *config)
 
 static void watch_signals(struct lq_server *server)
 {
-    static const int signums[] = {SIGTERM, SIGINT, SIGUSR1};
+    static const int signums[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
     for (size_t i = 0; i < sizeof signums / sizeof *signums; i++) {
         LQ_CHECK(uv_signal_init(&server->loop, &server->signals[i]) == 0);
         server->signals[i].data = server;
@@ -266,14 +296,26 @@ static void init_loop(struct lq_server *server)
     watch_signals(server);
 }
 
+/* Freeing millions of locks one by one takes seconds, and the process ends anyway; only builds that
+ * look for leaks do. */
+static void free_server(struct lq_server *server)
+{
+#ifdef LOQUET_FREES_ALL
+    lq_hub_free(server->hub);
+    lq_local_free(server->backend);
+    lq_free(server);
+#else
+    (void)server;
+#endif
+}
+
 int lq_server_run(const struct lq_config *config)
 {
     struct lq_server *server = lq_calloc(1, sizeof *server);
-    struct lq_hub_counters counters;
     bool is_started;
     lq_list_init(&server->links);
     lq_list_init(&server->lingering);
-    lq_list_init(&server->blocked);
+    lq_list_init(&server->watched);
     server->listener.fd = -1;
     server->stop_at_ms = LQ_NEVER;
     server->max_links = raise_descriptor_limit(config->max_connections);
@@ -287,15 +329,9 @@ int lq_server_run(const struct lq_config *config)
     LQ_CHECK(uv_run(&server->loop, UV_RUN_DEFAULT) == 0);
     LQ_CHECK(uv_loop_close(&server->loop) == 0);
     lq_turns_log(&server->turns);
-    counters = lq_hub_counters(server->hub);
     if (is_started) {
-        lq_log(LQ_LOG_INFO, "stopped", LQ_NUMBER("requests", counters.requests),
-               LQ_NUMBER("granted", counters.granted), LQ_NUMBER("timeouts", counters.timeouts),
-               LQ_NUMBER("busy", counters.busy), LQ_NUMBER("errors", counters.errors),
-               LQ_NUMBER("taken_back", counters.taken_back));
+        log_counters(server, "stopped");
     }
-    lq_hub_free(server->hub);
-    lq_local_free(server->backend);
-    lq_free(server);
+    free_server(server);
     return is_started ? 0 : 1;
 }

@@ -17,9 +17,10 @@
 struct lq_listener {
     struct lq_server *server;
     uv_poll_t poll;
-    uv_timer_t retry; /* after running out of descriptors */
-    int fd;           /* -1: not listening (any more) */
-    bool is_paused;   /* as many connections as are allowed */
+    uv_timer_t retry;      /* after running out of descriptors */
+    uint64_t next_warn_ms; /* the same trouble is told only now and then */
+    int fd;                /* -1: not listening (any more) */
+    bool is_paused;        /* as many connections as are allowed */
 };
 
 struct lq_server {
@@ -30,13 +31,13 @@ struct lq_server {
     uv_check_t check; /* after polling: the turn */
     uv_idle_t idle;   /* runs while work is left over, so that polling does not wait */
     uv_timer_t timer; /* the next deadline */
-    uv_timer_t watch; /* looks at blocked connections, while there are some */
-    uv_signal_t signals[3];
+    uv_timer_t watch; /* looks at watched connections, while there are some */
+    uv_signal_t signals[4];
     struct lq_list links;     /* all connections */
     struct lq_list lingering; /* those that were shut down, the oldest first */
-    struct lq_list blocked;   /* those whose client does not read */
+    struct lq_list watched;   /* those that the kernel may not report when they die */
     uint64_t n_links, max_links;
-    uint64_t n_reads;    /* connections read in this turn */
+    uint64_t n_calls;    /* system calls for connections in this turn */
     uint64_t stop_at_ms; /* while stopping: when whatever is left is closed; else LQ_NEVER */
     struct lq_turns turns;
     uint8_t buffer[LQ_READ_BYTES];
@@ -54,7 +55,8 @@ struct lq_link {
     uint64_t linger_until_ms;
     struct lq_list in_links;
     struct lq_list in_lingering;
-    struct lq_list in_blocked;
+    struct lq_list in_watched;
+    bool is_blocked; /* its client does not read */
 };
 
 /* ---- lq_listener.c */
@@ -87,7 +89,8 @@ void lq_link_close(struct lq_link *link);
  * close any connection. */
 void lq_server_make_room(struct lq_server *server);
 
-/* A connection is blocked: look after it. */
-void lq_server_watch(struct lq_server *server);
+/* Looks once a second at a connection that is blocked or of which nothing is asked, as long as that
+ * is so. */
+void lq_server_watch(struct lq_server *server, struct lq_link *link);
 
 #endif

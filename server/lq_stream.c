@@ -104,8 +104,12 @@ static bool read_info(const struct lq_stream *stream, struct tcp_info *ret_info)
 bool lq_stream_has_vanished(const struct lq_stream *stream)
 {
     struct tcp_info info;
-    return !read_info(stream, &info) || info.tcpi_state == TCP_CLOSE ||
-           info.tcpi_last_ack_recv > SILENCE_MS;
+    if (!read_info(stream, &info) || info.tcpi_state == TCP_CLOSE) {
+        return true;
+    }
+    /* A host whose window is closed is probed ever more seldom, and answers: silence alone proves
+     * nothing there. */
+    return info.tcpi_probes >= 2 || (info.tcpi_unacked > 0 && info.tcpi_last_ack_recv > SILENCE_MS);
 }
 
 bool lq_stream_is_dead(const struct lq_stream *stream)

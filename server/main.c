@@ -2,6 +2,7 @@
 #include "lq_log.h"
 #include "lq_server.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -21,11 +22,25 @@ static void set_up_memory(void)
     (void)mallopt(M_TOP_PAD, 1 << 20);
 }
 
+/* Standard input, output and error exist, so that no socket takes their numbers and is written log
+ * lines into. */
+static void set_up_descriptors(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) {
+        (void)close(fd);
+    }
+}
+
 int main(int argc, char *argv[])
 {
     struct lq_config config;
     struct lq_config_error error;
     set_up_memory();
+    set_up_descriptors();
     if (!lq_config_read(&config, argc, argv, environ, &error)) {
         (void)fprintf(stderr, "loquetd: %s\n", error.text);
         return EXIT_USAGE;

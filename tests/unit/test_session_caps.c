@@ -164,7 +164,7 @@ START_TEST(stop_with_input_held_back)
     hold();
     lq_rig_say(b, "A 9 5 1 k; R 2 j");
     lq_rig_go(rig);
-    lq_hub_stop(rig->hub);
+    lq_hub_stop(rig->hub, rig->now_ms);
     lq_rig_go(rig);
     LQ_HEARS(b, "E 6");
     ck_assert_uint_eq(lq_rig_holder(rig, "j", 1), 2);

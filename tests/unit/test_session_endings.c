@@ -35,7 +35,7 @@ static void check_quiet(uint64_t n)
     lq_rig_go(rig);
     ck_assert_uint_eq(lq_rig_counts(rig).waiters, 0);
     ck_assert_uint_eq(lq_hub_n_sessions(rig->hub), n);
-    ck_assert_uint_eq(lq_hub_backlog(rig->hub), 0);
+    ck_assert_uint_eq(lq_hub_taken_in(rig->hub), 0);
     ck_assert_uint_gt(lq_hub_deadline(rig->hub), rig->now_ms);
 }
 
@@ -281,7 +281,7 @@ START_TEST(stop_tells_everybody)
     lq_rig_set_window(a, 0);
     lq_rig_say(a, "P 1");
     lq_rig_go(rig);
-    lq_hub_stop(rig->hub);
+    lq_hub_stop(rig->hub, rig->now_ms);
     lq_rig_say(b, "P 2");
     ck_assert(!lq_session_wants_input(b->session));
     lq_rig_go(rig);
@@ -292,7 +292,7 @@ START_TEST(stop_tells_everybody)
     LQ_HEARS(a, "P 1; E 6");
     check_quiet(0);
     ck_assert_uint_eq(lq_rig_counts(rig).keys, 1);
-    lq_hub_stop(rig->hub);
+    lq_hub_stop(rig->hub, rig->now_ms);
 }
 END_TEST
 
@@ -305,7 +305,7 @@ START_TEST(stop_behind_requests)
     lq_session_input(b->session, bytes.at, bytes.len);
     free(bytes.at);
     lq_session_eof(c->session);
-    lq_hub_stop(rig->hub);
+    lq_hub_stop(rig->hub, rig->now_ms);
     lq_rig_go(rig);
     LQ_HEARS(b, "A 2 3 j; R 1 k; A 3 2 k; N 7 k; E 6");
     LQ_HEARS(c, ""); /* its end came first */

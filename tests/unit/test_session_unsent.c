@@ -35,7 +35,7 @@ static void check_quiet(uint64_t n)
     lq_rig_go(rig);
     ck_assert_uint_eq(lq_rig_counts(rig).waiters, 0);
     ck_assert_uint_eq(lq_hub_n_sessions(rig->hub), n);
-    ck_assert_uint_eq(lq_hub_backlog(rig->hub), 0);
+    ck_assert_uint_eq(lq_hub_taken_in(rig->hub), 0);
     ck_assert_uint_gt(lq_hub_deadline(rig->hub), rig->now_ms);
 }
 

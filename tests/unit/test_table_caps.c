@@ -70,7 +70,7 @@ END_TEST
 
 START_TEST(state_bytes_for_a_waiter)
 {
-    rig.stamp.caps.state_bytes = LQ_LOCK_BYTES + 1 + 2 * LQ_WAITER_BYTES;
+    rig.stamp.caps.state_bytes = LQ_LOCK_BYTES + 1 + 2 * lq_waiter_bytes(1);
     DO("A 1 0 5 1 a; A 1 9 5 2 a; A 1 9 5 3 a; A 1 9 5 4 a; A 1 0 5 5 a",
        "1/1 granted 1; 1/2 queued; 1/3 queued; 1/4 busy; 1/5 timeout");
     ck_assert_uint_eq(lq_table_counts(rig.table).state_bytes, rig.stamp.caps.state_bytes);
@@ -115,7 +115,7 @@ START_TEST(counts_add_up)
     counts = lq_table_counts(rig.table);
     ck_assert_uint_eq(counts.keys, 2);
     ck_assert_uint_eq(counts.waiters, 2);
-    ck_assert_uint_eq(counts.state_bytes, 2 * LQ_LOCK_BYTES + 4 + 2 * LQ_WAITER_BYTES);
+    ck_assert_uint_eq(counts.state_bytes, 2 * LQ_LOCK_BYTES + 4 + 2 * lq_waiter_bytes(3));
     ck_assert_uint_eq(counts.last_token, 2);
     ck_assert_uint_eq(counts.time_ms, 1000);
     ck_assert_str_eq(lq_table_rig_after(&rig, 5, "X 2 d"), "stale");

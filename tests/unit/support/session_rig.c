@@ -205,7 +205,7 @@ static bool read_all(struct lq_rig *rig)
 {
     bool any = false;
     for (size_t i = 0; i < rig->n_clients; i++) {
-        if (lq_hub_backlog(rig->hub) < LQ_TURN_WORK && is_readable(rig->clients[i])) {
+        if (lq_hub_taken_in(rig->hub) < LQ_TURN_WORK && is_readable(rig->clients[i])) {
             read_once(rig->clients[i]);
             any = true;
         }

@@ -3,6 +3,7 @@
 #include "lq_check.h"
 #include "lq_frame.h"
 #include "lq_limits.h"
+#include "session_asks.h"
 #include "session_grants.h"
 
 #include <stdlib.h>
@@ -10,25 +11,10 @@
 
 #define ROUNDS_MAX 1000
 
-/* A request that has had no answer yet. */
-struct ask {
-    struct lq_frame frame; /* without its key */
-    size_t key_at;         /* offset in the client's requests */
-    uint64_t order;        /* of arrival, among all */
-    uint64_t at_ms;
-    uint8_t lease_s;  /* what it surely is granted: of twins that were open together, the least */
-    bool has_twin;    /* same owner and key as another: which of them was answered can't be told */
-    bool may_cancel;  /* a C named it: T may come at any time */
-    bool must_cancel; /* and had no other to name: it must be answered in this turn */
-};
-
 struct watched {
     struct lq_rig_client *client;
-    size_t n_parsed;  /* bytes of its requests */
-    size_t n_checked; /* bytes of its answers */
-    struct ask *asks; /* in the order of arrival */
-    size_t n_asks, cap_asks;
-    uint8_t fault;     /* the code of its faulty frame, or 0 */
+    struct lq_asks asks;
+    size_t n_checked;  /* bytes of its answers */
     bool is_over;      /* E came */
     bool is_loose;     /* its input stopped at times: times and order are not judged */
     bool is_gone_seen; /* what was lost when it broke is noted */
@@ -70,7 +56,7 @@ struct lq_watch *lq_watch_new(struct lq_rig *rig, uint64_t requests_max)
 void lq_watch_free(struct lq_watch *watch)
 {
     for (size_t i = 0; i < watch->n_clients; i++) {
-        free(watch->clients[i].asks);
+        lq_asks_done(&watch->clients[i].asks);
     }
     free(watch->clients);
     free(watch->granted);
@@ -86,155 +72,13 @@ uint64_t lq_watch_seen(const struct lq_watch *watch, uint8_t op)
 void lq_watch_stop(struct lq_watch *watch)
 {
     watch->is_stopping = true;
-    lq_hub_stop(watch->rig->hub);
-}
-
-/* ---- Requests. */
-
-static bool has_key(const struct watched *watched, const struct ask *ask,
-                    const struct lq_frame *frame)
-{
-    return ask->frame.key_len == frame->key_len &&
-           memcmp(watched->client->requests.at + ask->key_at, frame->key, frame->key_len) == 0;
-}
-
-static bool is_acquire_of(const struct watched *watched, const struct ask *ask,
-                          const struct lq_frame *frame)
-{
-    return ask->frame.op == LQ_OP_ACQUIRE && ask->frame.owner == frame->owner &&
-           has_key(watched, ask, frame);
-}
-
-static void note_cancel(struct watched *watched, const struct lq_frame *frame)
-{
-    for (size_t i = 0; i < watched->n_asks; i++) {
-        struct ask *ask = &watched->asks[i];
-        if (is_acquire_of(watched, ask, frame)) {
-            ask->may_cancel = true;
-            ask->must_cancel = !ask->has_twin;
-        }
-    }
-}
-
-/* Twins are known by it for as long as they are open. `ask` is not among the asks yet. */
-static void find_twins(struct watched *watched, struct ask *ask, const uint8_t *key)
-{
-    struct lq_frame frame = ask->frame;
-    frame.key = key;
-    for (size_t i = 0; i < watched->n_asks && frame.op == LQ_OP_ACQUIRE; i++) {
-        struct ask *other = &watched->asks[i];
-        if (is_acquire_of(watched, other, &frame)) {
-            other->has_twin = ask->has_twin = true;
-            other->must_cancel = false;
-            ask->lease_s = other->lease_s < ask->lease_s ? other->lease_s : ask->lease_s;
-        }
-    }
-    for (size_t i = 0; i < watched->n_asks && ask->has_twin; i++) {
-        if (is_acquire_of(watched, &watched->asks[i], &frame)) {
-            watched->asks[i].lease_s = ask->lease_s;
-        }
-    }
-}
-
-static void note_request(struct lq_watch *watch, struct watched *watched,
-                         const struct lq_frame *frame)
-{
-    struct ask ask = {.frame = *frame,
-                      .key_at = (size_t)(frame->key - watched->client->requests.at),
-                      .order = ++watch->last_order,
-                      .at_ms = watch->rig->now_ms,
-                      .lease_s = frame->lease_s};
-    if (frame->op == LQ_OP_CANCEL) {
-        note_cancel(watched, frame);
-        return;
-    }
-    if (watched->n_asks == watched->cap_asks) {
-        watched->cap_asks = 2 * watched->cap_asks + 16;
-        watched->asks = resized(watched->asks, watched->cap_asks, sizeof *watched->asks);
-    }
-    find_twins(watched, &ask, frame->key);
-    watched->asks[watched->n_asks++] = ask;
-}
-
-/* Reads the requests that the session was given in this turn. */
-static void note_requests(struct lq_watch *watch, struct watched *watched)
-{
-    const struct lq_rig_client *client = watched->client;
-    struct lq_frame frame;
-    size_t used;
-    while (watched->fault == 0) {
-        switch (lq_request_decode(client->requests.at + watched->n_parsed,
-                                  client->arrived - watched->n_parsed, &frame, &used)) {
-        case LQ_DECODED_MORE:
-            return;
-        case LQ_DECODED_BAD:
-            watched->fault = frame.code;
-            return;
-        case LQ_DECODED_FRAME:
-            note_request(watch, watched, &frame);
-            watched->n_parsed += used;
-        }
-    }
+    lq_hub_stop(watch->rig->hub, watch->rig->now_ms);
 }
 
 /* ---- Answers. */
 
-static bool is_answer_to(const struct watched *watched, const struct ask *ask,
-                         const struct lq_frame *answer)
-{
-    uint8_t asked = ask->frame.op;
-    switch ((enum lq_op)answer->op) {
-    case LQ_OP_ACQUIRE:
-    case LQ_OP_TIMEOUT:
-    case LQ_OP_BUSY:
-        return asked == LQ_OP_ACQUIRE && ask->frame.owner == answer->owner &&
-               has_key(watched, ask, answer);
-    case LQ_OP_RELEASE:
-    case LQ_OP_RENEW:
-    case LQ_OP_NOT_HELD: /* the oldest of that token must fit, see take_ask */
-        return (asked == LQ_OP_RELEASE || asked == LQ_OP_RENEW) &&
-               ask->frame.token == answer->token && has_key(watched, ask, answer);
-    case LQ_OP_PING:
-        return asked == LQ_OP_PING && ask->frame.owner == answer->owner;
-    case LQ_OP_CANCEL:
-    case LQ_OP_ERROR:
-        break;
-    }
-    return false;
-}
-
-static uint64_t end_of(const struct ask *ask)
-{
-    return ask->at_ms + 1000 * (uint64_t)ask->frame.wait_s + 1;
-}
-
-static bool may_time_out(const struct lq_watch *watch, const struct watched *watched,
-                         const struct ask *ask)
-{
-    return ask->frame.wait_s == 0 || ask->has_twin || ask->may_cancel || watched->client->had_eof ||
-           watch->rig->now_ms >= end_of(ask);
-}
-
-/* Removes the ask that is answered; false when there is none. */
-static bool take_ask(const struct lq_watch *watch, struct watched *watched,
-                     const struct lq_frame *answer, struct ask *ret_ask)
-{
-    for (size_t i = 0; i < watched->n_asks; i++) {
-        struct ask *ask = &watched->asks[i];
-        if (!is_answer_to(watched, ask, answer) ||
-            (answer->op == LQ_OP_TIMEOUT && !may_time_out(watch, watched, ask))) {
-            continue;
-        }
-        *ret_ask = *ask;
-        watched->n_asks--;
-        memmove(ask, ask + 1, (watched->n_asks - i) * sizeof *ask);
-        return true;
-    }
-    return false;
-}
-
 static void note_granted(struct lq_watch *watch, const struct watched *watched,
-                         const struct ask *ask)
+                         const struct lq_ask *ask)
 {
     if (watched->is_loose || ask->has_twin) {
         return;
@@ -253,19 +97,19 @@ static const char *check_answer(struct lq_watch *watch, struct watched *watched,
                                 const struct lq_frame *answer)
 {
     uint64_t now_ms = watch->rig->now_ms;
-    struct ask ask;
+    struct lq_ask ask;
     watch->seen[answer->op]++;
     if (watched->is_over) {
         return "an answer after E";
     }
     if (answer->op == LQ_OP_ERROR) {
         watched->is_over = true;
-        return answer->code == watched->fault ||
+        return answer->code == watched->asks.fault ||
                        (watch->is_stopping && answer->code == LQ_WIRE_SHUTTING_DOWN)
                    ? NULL
                    : "an E that has no reason";
     }
-    if (!take_ask(watch, watched, answer, &ask)) {
+    if (!lq_asks_take(&watched->asks, answer, now_ms, &ask)) {
         return answer->op == LQ_OP_TIMEOUT ? "a T that is early, or for no acquire"
                                            : "an answer to no request";
     }
@@ -325,22 +169,16 @@ static void note_lost(struct lq_watch *watch, const struct watched *watched)
             lq_grants_lost(&watch->grants, answer.token);
         }
     }
-    for (size_t i = 0; i < watched->n_asks; i++) {
-        lq_grants_lost(&watch->grants, watched->asks[i].frame.token);
+    for (size_t i = 0; i < watched->asks.n; i++) {
+        lq_grants_lost(&watch->grants, watched->asks.items[i].frame.token);
     }
-}
-
-/* Whether it is answered in the turn that executes it. */
-static bool is_quick(const struct ask *ask)
-{
-    return ask->frame.op != LQ_OP_ACQUIRE || ask->frame.wait_s == 0;
 }
 
 /* Input is held back, or was until this turn: when it is executed can't be told from outside. */
 static bool was_held_back(const struct watched *watched)
 {
-    for (size_t i = 0; i < watched->n_asks; i++) {
-        if (is_quick(&watched->asks[i])) {
+    for (size_t i = 0; i < watched->asks.n; i++) {
+        if (lq_ask_is_quick(&watched->asks.items[i])) {
             return true;
         }
     }
@@ -350,15 +188,15 @@ static bool was_held_back(const struct watched *watched)
 static bool is_judged(const struct watched *watched)
 {
     return watched->client->session != NULL && !watched->is_loose && !watched->is_over &&
-           watched->fault == 0 && !watched->client->had_eof;
+           watched->asks.fault == 0 && !watched->client->had_eof;
 }
 
 /* Nobody who came before one that was granted now, and still may wait, is still waiting. */
 static const char *check_fifo(const struct lq_watch *watch, const struct watched *watched)
 {
-    for (size_t i = 0; i < watched->n_asks; i++) {
-        const struct ask *ask = &watched->asks[i];
-        const uint8_t *key = watched->client->requests.at + ask->key_at;
+    for (size_t i = 0; i < watched->asks.n; i++) {
+        const struct lq_ask *ask = &watched->asks.items[i];
+        const uint8_t *key = lq_ask_key(&watched->asks, ask);
         for (size_t j = 0; j < watch->n_granted && !ask->has_twin && ask->frame.op == LQ_OP_ACQUIRE;
              j++) {
             if (watch->granted[j].key_len == ask->frame.key_len &&
@@ -375,9 +213,9 @@ static const char *check_fifo(const struct lq_watch *watch, const struct watched
 static const char *check_asks(const struct lq_watch *watch, const struct watched *watched)
 {
     uint64_t n_open = 0;
-    for (size_t i = 0; i < watched->n_asks; i++) {
-        n_open += watched->asks[i].frame.op != LQ_OP_PING;
-        if (watched->asks[i].must_cancel) {
+    for (size_t i = 0; i < watched->asks.n; i++) {
+        n_open += watched->asks.items[i].frame.op != LQ_OP_PING;
+        if (watched->asks.items[i].must_cancel) {
             return "a C that took nothing back";
         }
     }
@@ -408,6 +246,7 @@ static void find_clients(struct lq_watch *watch)
         watch->clients = resized(watch->clients, rig->n_clients, sizeof *watch->clients);
         for (size_t i = watch->n_clients; i < rig->n_clients; i++) {
             watch->clients[i] = (struct watched){.client = rig->clients[i]};
+            lq_asks_init(&watch->clients[i].asks, rig->clients[i]);
         }
         watch->n_clients = rig->n_clients;
     }
@@ -420,7 +259,7 @@ const char *lq_watch_turn(struct lq_watch *watch)
     watch->n_granted = 0;
     lq_rig_turn(watch->rig);
     for (size_t i = 0; i < watch->n_clients; i++) {
-        note_requests(watch, &watch->clients[i]);
+        lq_asks_read(&watch->clients[i].asks, watch->rig->now_ms, &watch->last_order);
     }
     for (size_t i = 0; i < watch->n_clients && fault == NULL; i++) {
         fault = check_answers(watch, &watch->clients[i]);
@@ -440,12 +279,12 @@ static const char *check_quiet(const struct lq_watch *watch)
         const struct watched *watched = &watch->clients[i];
         bool is_served =
             watched->client->session != NULL && lq_session_wants_input(watched->client->session);
-        for (size_t j = 0; j < watched->n_asks && is_served; j++) {
-            const struct ask *ask = &watched->asks[j];
-            if (is_quick(ask) && !ask->has_twin) {
+        for (size_t j = 0; j < watched->asks.n && is_served; j++) {
+            const struct lq_ask *ask = &watched->asks.items[j];
+            if (lq_ask_is_quick(ask) && !ask->has_twin) {
                 return "a request without answer";
             }
-            if (is_judged(watched) && !ask->has_twin && end_of(ask) <= watch->rig->now_ms) {
+            if (is_judged(watched) && !ask->has_twin && lq_ask_end_ms(ask) <= watch->rig->now_ms) {
                 return "a wait that is over without answer";
             }
         }
@@ -482,17 +321,17 @@ const char *lq_watch_advance(struct lq_watch *watch, uint64_t ms)
 /* Who ended in peace has all answers; who ended with E lacks only those of acquires that waited. */
 static const char *check_ended(const struct watched *watched)
 {
-    bool is_bad = watched->fault != 0;
+    bool is_bad = watched->asks.fault != 0;
     if (watched->client->end == LQ_RIG_CONNECTED) {
         return "a session that does not end";
     }
     if (watched->client->end == LQ_RIG_CLOSED && is_bad && !watched->is_over) {
         return "a fault without E";
     }
-    for (size_t i = 0; i < watched->n_asks && watched->client->end == LQ_RIG_CLOSED; i++) {
-        const struct ask *ask = &watched->asks[i];
+    for (size_t i = 0; i < watched->asks.n && watched->client->end == LQ_RIG_CLOSED; i++) {
+        const struct lq_ask *ask = &watched->asks.items[i];
         bool is_told_apart = !watched->is_loose && !ask->has_twin;
-        if (!watched->is_over || (is_told_apart && is_quick(ask))) {
+        if (!watched->is_over || (is_told_apart && lq_ask_is_quick(ask))) {
             return "a request without answer at the end";
         }
     }
@@ -517,7 +356,7 @@ const char *lq_watch_finish(struct lq_watch *watch)
     for (size_t i = 0; i < watch->n_clients && fault == NULL; i++) {
         fault = check_ended(&watch->clients[i]);
     }
-    if (fault == NULL && (lq_hub_n_sessions(rig->hub) > 0 || lq_hub_backlog(rig->hub) > 0 ||
+    if (fault == NULL && (lq_hub_n_sessions(rig->hub) > 0 || lq_hub_taken_in(rig->hub) > 0 ||
                           lq_hub_deadline(rig->hub) != UINT64_MAX)) {
         fault = "something is left in the hub";
     }

@@ -74,7 +74,7 @@ static void acquire(struct lq_model *model, const struct lq_command *command, si
         answer = LQ_OUTCOME_TIMEOUT;
     } else if (fits(model, "waiters of a key", lock->n_waiters, 1, caps->waiters_per_key) &&
                fits(model, "waiters", now.waiters, 1, caps->waiters) &&
-               fits(model, "bytes of a waiter", now.state_bytes, LQ_WAITER_BYTES,
+               fits(model, "bytes of a waiter", now.state_bytes, lq_waiter_bytes(command->key_len),
                     caps->state_bytes)) {
         LQ_CHECK(lock->n_waiters < LQ_MODEL_WAITERS);
         lock->waiters[lock->n_waiters++] = who;
@@ -202,7 +202,7 @@ struct lq_table_counts lq_model_counts(const struct lq_model *model)
             counts.keys++;
             counts.waiters += model->locks[key].n_waiters;
             counts.state_bytes += LQ_LOCK_BYTES + strlen(lq_model_keys[key]) +
-                                  model->locks[key].n_waiters * LQ_WAITER_BYTES;
+                                  model->locks[key].n_waiters * lq_waiter_bytes(strlen(lq_model_keys[key]));
         }
     }
     return counts;
