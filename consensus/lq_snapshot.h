@@ -1,15 +1,18 @@
 /* The table's state as bytes, in one canonical form: equal states give equal bytes on every
  * replica. Written in slices while commands go on being applied; the bytes are the state at the
- * moment of lq_snapshot_begin.
+ * moment of lq_snapshot_begin. Numbers are big-endian. */
+/* clang-format off */
+/*   header    version u8 = 1 | reserved u8[7] = 0 | time_ms u64 | last_token u64
+ *             | origins u32 | locks u64
+ *   origin    node u32 | incarnation u64 | open u8 | last_seq u64     by ascending node
+ *   lock      token u64 | owner u64 | end_ms u64 | lease u8           by ascending token
+ *             | node u32 | incarnation u64 | seq u64
+ *             | key: len u16, bytes | waiters u32
+ *   waiter    node u32 | seq u64 | owner u64 | lease u8               in the order of the queue
+ *   trailer   digest u64
  *
- *   header   version u8 = 1 | reserved u8[7] = 0 | time_ms u64 | last_token u64 | origins u32 |
- * locks u64 origin   node u32 | incarnation u64 | open u8 | last_seq u64            by ascending
- * node lock     token u64 | owner u64 | end_ms u64 | lease u8 | node u32 | incarnation u64 | seq
- * u64 | key: len u16, bytes | waiters u32                            by ascending token waiter node
- * u32 | seq u64 | owner u64 | lease u8                      in the order of the queue trailer
- * digest u64
- *
- * Numbers are big-endian. A waiter's incarnation is that of its node's origin, which is open. */
+ * A waiter's incarnation is that of its node's origin, which is open. */
+/* clang-format on */
 #ifndef LQ_SNAPSHOT_H
 #define LQ_SNAPSHOT_H
 

@@ -1,16 +1,23 @@
-/* The payload of a log entry: a header with the leader's stamp, then segments of commands.
- *
- *   header   version u8 = 1 | reserved u8[3] = 0 | segments u32 | time_ms u64
- *            | caps: keys u64, waiters_per_key u64, waiters u64, state_bytes u64
- *   segment  kind u8 | reserved u8[3] = 0 | node u32 | incarnation u64 | first_seq u64 | commands
- * u32 | len u32 | `len` bytes of commands command  type u8 | ACQUIRE: wait u8, lease u8, owner u64,
- * key; RELEASE, EXPIRE: token u64, key; RENEW: lease u8, token u64, key; CANCEL: target u64;
- * FORCE_RELEASE: key; ORIGIN_OPEN, ORIGIN_CLOSE: node u32, incarnation u64 key      len u16 | bytes
- *
- * An origin's segment (kind 1) holds commands of that origin, numbered from first_seq on. It is
+/* The payload of a log entry: a header with the leader's stamp, then segments of commands. Numbers
+ * are big-endian. */
+/* clang-format off */
+/*   header    version u8 = 1 | reserved u8[3] = 0 | segments u32 | time_ms u64
+ *             | caps: keys u64, waiters_per_key u64, waiters u64, state_bytes u64
+ *   segment   kind u8 | reserved u8[3] = 0 | node u32 | incarnation u64 | first_seq u64
+ *             | commands u32 | len u32 | `len` bytes of commands
+ *   command   type u8 | then, by type:
+ *               ACQUIRE                     wait u8, lease u8, owner u64, key
+ *               RELEASE, EXPIRE             token u64, key
+ *               RENEW                       lease u8, token u64, key
+ *               CANCEL                      target u64
+ *               FORCE_RELEASE               key
+ *               ORIGIN_OPEN, ORIGIN_CLOSE   node u32, incarnation u64
+ *   key       len u16 | bytes
+ */
+/* clang-format on */
+/* An origin's segment (kind 1) holds commands of that origin, numbered from first_seq on. It is
  * made by the origin, sent to the leader and copied into the entry as it is. A leader's segment
- * (kind 2) holds EXPIRE, ORIGIN_OPEN and ORIGIN_CLOSE; its node, incarnation and first_seq are 0.
- * Numbers are big-endian. */
+ * (kind 2) holds EXPIRE, ORIGIN_OPEN and ORIGIN_CLOSE; its node, incarnation and first_seq are 0. */
 #ifndef LQ_ENTRY_H
 #define LQ_ENTRY_H
 

@@ -15,10 +15,6 @@
 /* Largest frame of either direction: header, key, line feed. */
 #define LQ_FRAME_MAX (LQ_HEADER_MAX + LQ_KEY_MAX + 1)
 
-/* Smallest request: R with a key of one byte, or P. Bounds how many requests can come in so many
- * bytes. */
-#define LQ_REQUEST_MIN 10
-
 /* `wait` and `lease` are one byte on the wire, in seconds. */
 #define LQ_SECONDS_MAX 255
 
