@@ -17,7 +17,8 @@
 /* clang-format on */
 /* An origin's segment (kind 1) holds commands of that origin, numbered from first_seq on. It is
  * made by the origin, sent to the leader and copied into the entry as it is. A leader's segment
- * (kind 2) holds EXPIRE, ORIGIN_OPEN and ORIGIN_CLOSE; its node, incarnation and first_seq are 0. */
+ * (kind 2) holds EXPIRE, ORIGIN_OPEN and ORIGIN_CLOSE; its node, incarnation and first_seq are 0.
+ */
 #ifndef LQ_ENTRY_H
 #define LQ_ENTRY_H
 
