@@ -356,11 +356,6 @@ static const struct lq_backend_ops local_ops = {
     .deadline = local_deadline,
 };
 
-static void open_origin(struct lq_local *local)
-{
-    apply(local, &(struct lq_command){.type = LQ_COMMAND_ORIGIN_OPEN, .origin = self}, NULL);
-}
-
 struct lq_backend *lq_local_new(const struct lq_local_options *options, uint64_t now_ms)
 {
     struct lq_local *local = lq_calloc(1, sizeof *local);
@@ -377,7 +372,7 @@ struct lq_backend *lq_local_new(const struct lq_local_options *options, uint64_t
     if (options->quarantine_s > 0) {
         local->quarantine_end_ms = now_ms + options->quarantine_s * 1000 + 1;
     }
-    open_origin(local);
+    apply(local, &(struct lq_command){.type = LQ_COMMAND_ORIGIN_OPEN, .origin = self}, NULL);
     return &local->backend;
 }
 

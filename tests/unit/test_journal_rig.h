@@ -144,8 +144,7 @@ static inline uint64_t term_at(const struct lq_journal_state *state, uint64_t in
     return 0;
 }
 
-/* Draws a mark that makes sense: mostly one whose entry is in the log, at times one that rewrote it
- * or is ahead of it. */
+/* Draws a mark that makes sense, or a restart somewhere behind the mark. */
 static inline struct lq_journal_record draw_mark(struct lq_rand *rand,
                                                  const struct lq_journal_state *state)
 {
@@ -154,6 +153,7 @@ static inline struct lq_journal_record draw_mark(struct lq_rand *rand,
     mark.index = from + lq_rand_below(rand, to - from + 1);
     mark.term = term_at(state, mark.index);
     if (mark.index == 0 || mark.term == 0 || lq_rand_below(rand, 8) == 0) {
+        mark.kind = LQ_JOURNAL_RESTART;
         mark.index = from + 1 + lq_rand_below(rand, to - from + 4);
         mark.term = state->tail.term;
     }
