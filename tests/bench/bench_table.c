@@ -7,6 +7,7 @@
  *   --most (1,100,000) and is emptied, once by releases and once by expiry. Times are of the CPU.
  */
 #include "lq_limits.h"
+#include "lq_mem.h"
 #include "lq_table.h"
 
 #include <malloc.h>
@@ -183,6 +184,7 @@ static double in_slices(struct bench *bench, uint64_t n, void (*step)(struct ben
         for (uint64_t i = 0; i < slice; i++) {
             step(bench);
         }
+        lq_mem_settle(); /* as the server does in each turn */
         done += slice;
         begun_ns = cpu_ns() - begun_ns;
         longest_ns = begun_ns > longest_ns ? begun_ns : longest_ns;
@@ -354,7 +356,6 @@ int main(int argc, char **argv)
     struct result result = {0};
     struct bench bench;
     (void)argc;
-    (void)mallopt(M_MXFAST, 0); /* as loquetd does: else free memory is merged all at once */
     begin(&bench, &options);
     measure(&bench, &options, &result);
     end(&bench);

@@ -99,7 +99,7 @@ START_TEST(a_hundred_waiters_are_served_in_order)
     }
     for (uint64_t i = 0; i < 100; i++) {
         struct lq_frame answer;
-        lq_rig_say(a, "R %llu k", (unsigned long long)(i + 1));
+        lq_rig_say(a, "R %llu k", 1 + (unsigned long long)i);
         lq_rig_go(rig);
         ck_assert(lq_rig_next(waiters[i], &answer));
         ck_assert_uint_eq(answer.op, LQ_OP_ACQUIRE);
@@ -289,6 +289,19 @@ START_TEST(cancel_of_equal_ones_takes_the_oldest)
 }
 END_TEST
 
+/* Which of them went is seen by when the others end. */
+START_TEST(cancel_goes_on_with_the_next_oldest)
+{
+    lq_rig_say(a, "A 0 255 1 k; A 10 5 7 k; A 20 5 7 k; A 30 5 7 k; C 7 k; C 7 k");
+    lq_rig_go(rig);
+    LQ_HEARS(a, "A 1 1 k; T 7 k; T 7 k");
+    lq_rig_advance(rig, 30000);
+    LQ_HEARS(a, "");
+    lq_rig_advance(rig, 1);
+    LQ_HEARS(a, "T 7 k");
+}
+END_TEST
+
 /* Many equal ones, taken away from the front, the end and the middle. */
 START_TEST(cancel_of_many_equal_ones)
 {
@@ -371,6 +384,7 @@ static Suite *session_suite(void)
     tcase_add_test(tcase, cancel_of_what_was_answered_is_silent);
     tcase_add_test(tcase, cancel_hits_only_what_it_names);
     tcase_add_test(tcase, cancel_of_equal_ones_takes_the_oldest);
+    tcase_add_test(tcase, cancel_goes_on_with_the_next_oldest);
     tcase_add_test(tcase, cancel_of_many_equal_ones);
     tcase_add_test(tcase, ping_is_answered_in_every_state);
     tcase_add_test(tcase, what_happens_is_counted);

@@ -143,6 +143,22 @@ START_TEST(a_bad_frame_behind_held_back_input)
 }
 END_TEST
 
+/* What was held back may itself begin to wait: the bad frame behind it takes it back. */
+START_TEST(a_bad_frame_behind_a_held_back_acquire)
+{
+    begin_with_requests_max(3);
+    hold();
+    lq_rig_say(b, "A 2 5 1 k; A 2 5 2 k; A 2 5 3 k; R 9 j; A 200 5 4 k");
+    lq_rig_send(b, "?", 1);
+    lq_rig_go(rig);
+    LQ_HEARS(b, "");
+    lq_rig_advance(rig, 2001);
+    LQ_HEARS(b, "T 1 k; T 2 k; T 3 k; N 9 j; E 1");
+    ck_assert_int_eq(b->end, LQ_RIG_CLOSED);
+    ck_assert_uint_eq(lq_rig_counts(rig).waiters, 0);
+}
+END_TEST
+
 /* The end of input stands behind what is held back: it is noticed when that was read. */
 START_TEST(eof_behind_held_back_input)
 {
@@ -371,6 +387,7 @@ static Suite *session_caps_suite(void)
     tcase_add_test(tcase, releases_beyond_the_cap_are_held_back);
     tcase_add_test(tcase, held_back_input_goes_on_bit_by_bit);
     tcase_add_test(tcase, a_bad_frame_behind_held_back_input);
+    tcase_add_test(tcase, a_bad_frame_behind_a_held_back_acquire);
     tcase_add_test(tcase, eof_behind_held_back_input);
     tcase_add_test(tcase, stop_with_input_held_back);
     tcase_add_test(tcase, reading_pauses_while_answers_pile_up);

@@ -80,14 +80,14 @@ static int by_text(const void *left, const void *right)
 /* The answers in an order that does not depend on when they came. */
 static char *sorted(char *answers)
 {
-    char *parts[64], *rest = answers, *text = calloc(1, strlen(answers) + 3);
+    char *parts[64], *rest = answers, *text = calloc(1, strlen(answers) + 3), *end = text;
     size_t n = 0;
     for (char *part; n < 64 && (part = strsep(&rest, ";")) != NULL; n++) {
         parts[n] = part + strspn(part, " ");
     }
     qsort(parts, n, sizeof *parts, by_text);
     for (size_t i = 0; i < n; i++) {
-        (void)strcat(strcat(text, parts[i]), i + 1 < n ? ";" : "");
+        end = stpcpy(stpcpy(end, parts[i]), i + 1 < n ? ";" : "");
     }
     free(answers);
     return text;

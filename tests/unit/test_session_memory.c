@@ -124,7 +124,7 @@ static void say_shared(struct lq_rig_client *client, unsigned i, unsigned round)
 
 static void say_release(struct lq_rig_client *client, unsigned i, unsigned round)
 {
-    lq_rig_say(client, "R %llu shared", (unsigned long long)(last_token + i));
+    lq_rig_say(client, "R %llu shared", (unsigned long long)last_token + i);
     last_token += i == N_CLIENTS - 1 ? N_CLIENTS - 1 : 0;
     (void)round;
 }

@@ -226,6 +226,20 @@ START_TEST(a_release_wins_over_a_timeout)
 }
 END_TEST
 
+/* Endings come before timeouts: whoever ends with E in the instant in which its wait is over hears
+ * E alone. */
+START_TEST(an_ending_wins_over_a_timeout)
+{
+    lq_rig_say(a, "A 0 9 1 k");
+    lq_rig_say(b, "A 2 5 2 k");
+    lq_rig_go(rig);
+    rig->now_ms += 2001;
+    lq_rig_send(b, "?", 1);
+    lq_rig_go(rig);
+    LQ_HEARS(b, "E 1");
+}
+END_TEST
+
 /* What is due goes ahead of the requests of a turn, in every combination. */
 START_TEST(expiry_goes_ahead_of_requests)
 {
@@ -305,6 +319,7 @@ static Suite *session_waits_suite(void)
     tcase_add_test(expiry, many_expiries_are_handed_on_in_slices);
     tcase_add_test(turn, a_grant_wins_over_a_timeout);
     tcase_add_test(turn, a_release_wins_over_a_timeout);
+    tcase_add_test(turn, an_ending_wins_over_a_timeout);
     tcase_add_test(turn, expiry_goes_ahead_of_requests);
     tcase_add_test(sweep, the_sweep_removes_what_has_expired);
     tcase_add_test(sweep, before_the_sweep_a_release_is_released);

@@ -279,6 +279,9 @@ static const char *check_quiet(const struct lq_watch *watch)
         const struct watched *watched = &watch->clients[i];
         bool is_served =
             watched->client->session != NULL && lq_session_wants_input(watched->client->session);
+        if (watched->client->session != NULL && watched->client->had_eof && watched->asks.n > 0) {
+            return "a request without answer at the end of input";
+        }
         for (size_t j = 0; j < watched->asks.n && is_served; j++) {
             const struct lq_ask *ask = &watched->asks.items[j];
             if (lq_ask_is_quick(ask) && !ask->has_twin) {

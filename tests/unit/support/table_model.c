@@ -201,8 +201,9 @@ struct lq_table_counts lq_model_counts(const struct lq_model *model)
         if (model->locks[key].is_registered) {
             counts.keys++;
             counts.waiters += model->locks[key].n_waiters;
-            counts.state_bytes += LQ_LOCK_BYTES + strlen(lq_model_keys[key]) +
-                                  model->locks[key].n_waiters * lq_waiter_bytes(strlen(lq_model_keys[key]));
+            counts.state_bytes +=
+                LQ_LOCK_BYTES + strlen(lq_model_keys[key]) +
+                model->locks[key].n_waiters * lq_waiter_bytes(strlen(lq_model_keys[key]));
         }
     }
     return counts;
