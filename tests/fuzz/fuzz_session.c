@@ -156,7 +156,7 @@ static void play_event(struct play *play)
         check(lq_watch_turn(play->watch));
         break;
     case EVENT_STOP:
-        lq_watch_stop(play->watch);
+        check(lq_watch_stop(play->watch));
         break;
     case N_EVENTS:
         break;

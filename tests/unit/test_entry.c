@@ -73,6 +73,9 @@ static void assert_equal(const struct lq_command *got, const struct lq_command *
 
 #define COMMANDS 200
 
+/* About as many are in an entry; LQ_OPS counts commands. */
+#define COMMANDS_USUAL 10
+
 /* What was written, to be compared with what is read. */
 struct script {
     struct lq_command commands[COMMANDS];
@@ -125,7 +128,7 @@ START_TEST(what_is_written_is_read)
 {
     static struct script script;
     struct lq_rand rand = lq_rand_of(seed, 1);
-    for (uint64_t round = 0; round < lq_test_number("LQ_OPS", 2000); round++) {
+    for (uint64_t round = 0; round < lq_test_number("LQ_OPS", 20000) / COMMANDS_USUAL; round++) {
         struct lq_buffer out;
         struct lq_commands commands;
         struct lq_command command;

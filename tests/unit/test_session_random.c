@@ -102,7 +102,7 @@ static void check(const struct run *run, const char *fault)
 static void end(struct run *run)
 {
     if (chance(run, 20)) {
-        lq_watch_stop(run->watch);
+        check(run, lq_watch_stop(run->watch));
     }
     if (chance(run, 80)) {
         check(run, lq_watch_finish(run->watch));

@@ -11,6 +11,9 @@
 #define NODES 3
 #define KEYS  40
 
+/* About as many commands are applied for each snapshot; LQ_OPS counts commands. */
+#define STEPS_USUAL 200
+
 static uint64_t seed;
 static const uint8_t secret[16] = {1};
 static const uint8_t other_secret[16] = {2};
@@ -172,7 +175,7 @@ START_TEST(slices_between_commands_give_the_state_at_the_beginning)
 {
     struct bench bench;
     bench_init(&bench, 1);
-    for (uint64_t i = 0; i < lq_test_number("LQ_OPS", 400); i++) {
+    for (uint64_t i = 0; i < lq_test_number("LQ_OPS", 80000) / STEPS_USUAL; i++) {
         for (int n = 0; n < 50; n++) {
             step(&bench);
         }
@@ -187,7 +190,7 @@ START_TEST(a_restored_table_goes_on_as_the_first)
 {
     struct bench bench;
     bench_init(&bench, 2);
-    for (uint64_t i = 0; i < lq_test_number("LQ_OPS", 400); i++) {
+    for (uint64_t i = 0; i < lq_test_number("LQ_OPS", 80000) / STEPS_USUAL; i++) {
         struct lq_buffer bytes = take(bench.tables[0]), again;
         lq_table_free(bench.tables[1]);
         bench.tables[1] = lq_snapshot_restore(bytes.bytes, bytes.len, other_secret);

@@ -201,28 +201,36 @@ static void read_once(struct lq_rig_client *client)
     free(bytes);
 }
 
-static bool read_all(struct lq_rig *rig)
+static void read_all(struct lq_rig *rig)
 {
-    bool any = false;
     for (size_t i = 0; i < rig->n_clients; i++) {
         if (lq_hub_taken_in(rig->hub) < LQ_TURN_WORK && is_readable(rig->clients[i])) {
             read_once(rig->clients[i]);
-            any = true;
         }
     }
-    return any;
 }
 
 /* ---- Turns. */
 
-void lq_rig_turn(struct lq_rig *rig)
+static void serve_touched(struct lq_rig *rig)
 {
     struct lq_session *session;
-    (void)read_all(rig);
-    lq_hub_turn(rig->hub, rig->now_ms);
     while ((session = lq_hub_take_touched(rig->hub)) != NULL) {
         serve(lq_session_link(session));
     }
+}
+
+void lq_rig_turn(struct lq_rig *rig)
+{
+    read_all(rig);
+    lq_hub_turn(rig->hub, rig->now_ms);
+    serve_touched(rig);
+}
+
+void lq_rig_stop(struct lq_rig *rig)
+{
+    lq_hub_stop(rig->hub, rig->now_ms);
+    serve_touched(rig);
 }
 
 bool lq_rig_is_busy(const struct lq_rig *rig)

@@ -97,6 +97,9 @@ void lq_rig_go(struct lq_rig *rig);
  * instant. */
 void lq_rig_advance(struct lq_rig *rig, uint64_t ms);
 
+/* Shuts down: the hub's last turn, E 6 for all, and what leaves of it. */
+void lq_rig_stop(struct lq_rig *rig);
+
 struct lq_table_counts lq_rig_counts(const struct lq_rig *rig);
 
 /* The token that holds a key as the table has it, expired or not; 0 when it is not registered. */

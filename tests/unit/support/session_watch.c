@@ -69,12 +69,6 @@ uint64_t lq_watch_seen(const struct lq_watch *watch, uint8_t op)
     return watch->seen[op];
 }
 
-void lq_watch_stop(struct lq_watch *watch)
-{
-    watch->is_stopping = true;
-    lq_hub_stop(watch->rig->hub, watch->rig->now_ms);
-}
-
 /* ---- Answers. */
 
 static void note_granted(struct lq_watch *watch, const struct watched *watched,
@@ -252,12 +246,10 @@ static void find_clients(struct lq_watch *watch)
     }
 }
 
-const char *lq_watch_turn(struct lq_watch *watch)
+/* Looks at what happened in this instant. */
+static const char *look(struct lq_watch *watch)
 {
     const char *fault = NULL;
-    find_clients(watch);
-    watch->n_granted = 0;
-    lq_rig_turn(watch->rig);
     for (size_t i = 0; i < watch->n_clients; i++) {
         lq_asks_read(&watch->clients[i].asks, watch->rig->now_ms, &watch->last_order);
     }
@@ -268,6 +260,23 @@ const char *lq_watch_turn(struct lq_watch *watch)
         fault = check_client(watch, &watch->clients[i]);
     }
     return fault != NULL ? fault : lq_grants_judge(&watch->grants, watch->rig->now_ms);
+}
+
+const char *lq_watch_turn(struct lq_watch *watch)
+{
+    find_clients(watch);
+    watch->n_granted = 0;
+    lq_rig_turn(watch->rig);
+    return look(watch);
+}
+
+const char *lq_watch_stop(struct lq_watch *watch)
+{
+    find_clients(watch);
+    watch->n_granted = 0;
+    watch->is_stopping = true;
+    lq_rig_stop(watch->rig);
+    return look(watch);
 }
 
 /* ---- Longer spans. */

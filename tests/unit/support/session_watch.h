@@ -28,10 +28,10 @@ const char *lq_watch_advance(struct lq_watch *watch, uint64_t ms);
  * nothing is held. Then nothing may be left. */
 const char *lq_watch_finish(struct lq_watch *watch);
 
+/* Shuts down: E 6 is expected from now on. */
+const char *lq_watch_stop(struct lq_watch *watch);
+
 /* How many answers were seen with this op. */
 uint64_t lq_watch_seen(const struct lq_watch *watch, uint8_t op);
-
-/* lq_hub_stop, and its E 6 are expected from now on. */
-void lq_watch_stop(struct lq_watch *watch);
 
 #endif
