@@ -77,22 +77,30 @@ static uint64_t hash_waiter(const struct lq_waiter *waiter)
 
 void lq_digest_lock_enter(struct lq_table *table, const struct lq_lock *lock)
 {
-    table->digest += hash_lock(lock);
+    if (!table->is_alone) {
+        table->digest += hash_lock(lock);
+    }
 }
 
 void lq_digest_lock_leave(struct lq_table *table, const struct lq_lock *lock)
 {
-    table->digest -= hash_lock(lock);
+    if (!table->is_alone) {
+        table->digest -= hash_lock(lock);
+    }
 }
 
 void lq_digest_waiter_enter(struct lq_table *table, const struct lq_waiter *waiter)
 {
-    table->digest += hash_waiter(waiter);
+    if (!table->is_alone) {
+        table->digest += hash_waiter(waiter);
+    }
 }
 
 void lq_digest_waiter_leave(struct lq_table *table, const struct lq_waiter *waiter)
 {
-    table->digest -= hash_waiter(waiter);
+    if (!table->is_alone) {
+        table->digest -= hash_waiter(waiter);
+    }
 }
 
 static uint64_t hash_origin(const struct lq_origin *origin)
@@ -125,7 +133,7 @@ static uint64_t finish(const struct lq_table *table, uint64_t sum)
 
 uint64_t lq_table_digest(const struct lq_table *table)
 {
-    return finish(table, table->digest);
+    return table->is_alone ? lq_table_digest_recomputed(table) : finish(table, table->digest);
 }
 
 static void add_lock(struct lq_map_node *node, void *sum)

@@ -361,7 +361,7 @@ struct lq_backend *lq_local_new(const struct lq_local_options *options, uint64_t
     struct lq_local *local = lq_calloc(1, sizeof *local);
     LQ_CHECK(options->sweep_ms >= 1);
     local->backend.ops = &local_ops;
-    local->table = lq_table_new(options->secret, options->first_token);
+    local->table = lq_table_new_alone(options->secret, options->first_token);
     local->stamp = (struct lq_stamp){.time_ms = now_ms, .caps = options->caps};
     lq_outcomes_init(&local->outcomes);
     lq_map_init(&local->by_seq, hash_request, NULL);

@@ -86,7 +86,9 @@ static void grant(struct lq_apply *apply, struct lq_lock *lock, const struct gra
     uint64_t now_ms = apply->stamp->time_ms;
     LQ_CHECK(apply->table->last_token < UINT64_MAX); /* tokens only grow */
     lock->token = ++apply->table->last_token;
-    lq_list_append(&apply->table->by_token, &lock->in_tokens);
+    if (!apply->table->is_alone) {
+        lq_list_append(&apply->table->by_token, &lock->in_tokens);
+    }
     lock->owner = grantee->owner;
     lock->node = grantee->origin.node;
     lock->incarnation = grantee->origin.incarnation;

@@ -91,7 +91,7 @@ static void write_lock(const struct lq_lock *lock, struct lq_buffer *out)
 struct lq_snapshot *lq_snapshot_begin(struct lq_table *table, struct lq_buffer *out)
 {
     struct lq_snapshot *snapshot = lq_calloc(1, sizeof *snapshot);
-    LQ_CHECK(table->snapshot == NULL);
+    LQ_CHECK(table->snapshot == NULL && !table->is_alone);
     snapshot->table = table;
     snapshot->next = table->by_token.next;
     snapshot->last_token = table->last_token;

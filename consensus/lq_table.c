@@ -44,6 +44,13 @@ struct lq_table *lq_table_new(const uint8_t secret[16], uint64_t first_token)
     return table;
 }
 
+struct lq_table *lq_table_new_alone(const uint8_t secret[16], uint64_t first_token)
+{
+    struct lq_table *table = lq_table_new(secret, first_token);
+    table->is_alone = true;
+    return table;
+}
+
 static void free_lock(struct lq_map_node *node, void *argument)
 {
     struct lq_lock *lock = LQ_CONTAINER(node, struct lq_lock, by_key);

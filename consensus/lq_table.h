@@ -76,6 +76,11 @@ struct lq_table;
  * least 1. */
 struct lq_table *lq_table_new(const uint8_t secret[16], uint64_t first_token);
 
+/* The same for simple mode, where nobody compares or copies the state: the digest is not kept up
+ * but computed when it is asked for, and no snapshot can be taken. Everything else is alike, at
+ * less cost. */
+struct lq_table *lq_table_new_alone(const uint8_t secret[16], uint64_t first_token);
+
 /* NULL is fine. */
 void lq_table_free(struct lq_table *table);
 

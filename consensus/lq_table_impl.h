@@ -67,6 +67,7 @@ struct lq_table {
     uint64_t last_token;
     uint64_t time_ms;
     uint64_t state_bytes;
+    bool is_alone;                /* see lq_table_new_alone */
     struct lq_snapshot *snapshot; /* being written, or NULL */
     uint64_t digest;              /* sum over locks and waiters, see lq_digest.c */
 };

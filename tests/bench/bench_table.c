@@ -163,7 +163,7 @@ static void begin(struct bench *bench, const struct options *options)
     const uint8_t secret[16] = {7};
     *bench = (struct bench){.origin = {.node = 1, .incarnation = 1}, .seed = options->seed};
     bench->stamp.caps = (struct lq_caps){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    bench->table = lq_table_new(secret, 1);
+    bench->table = lq_table_new_alone(secret, 1);
     lq_outcomes_init(&bench->outcomes);
     bench->slots = malloc(options->most * sizeof *bench->slots);
     must(bench->slots != NULL, "out of memory");
