@@ -19,6 +19,11 @@ struct lq_heap_node {
  */
 #define LQ_NEVER UINT64_MAX
 
+static inline uint64_t lq_earlier(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
 struct lq_heap_entry;
 
 struct lq_heap {

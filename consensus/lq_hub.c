@@ -172,19 +172,14 @@ uint64_t lq_hub_taken_in(const struct lq_hub *hub)
     return hub->n_taken_in;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 uint64_t lq_hub_deadline(const struct lq_hub *hub)
 {
     uint64_t deadline = hub->backend->ops->deadline(hub->backend);
     if (hub->n_fresh > 0 || !lq_list_is_empty(&hub->progress) || !lq_list_is_empty(&hub->stalled)) {
         return 0;
     }
-    deadline = earlier(deadline, lq_spans_first_ms(&hub->waits));
-    return earlier(deadline, lq_heap_first_ms(&hub->stalls));
+    deadline = lq_earlier(deadline, lq_spans_first_ms(&hub->waits));
+    return lq_earlier(deadline, lq_heap_first_ms(&hub->stalls));
 }
 
 void lq_hub_stop(struct lq_hub *hub, uint64_t now_ms)

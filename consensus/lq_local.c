@@ -61,21 +61,15 @@ static void answer(struct lq_local *local, struct lq_request *request, enum lq_a
 
 /* ---- Queued acquires by seq. */
 
-static uint64_t hash_seq(uint64_t seq)
-{
-    uint64_t mixed = seq * UINT64_C(0x9E3779B97F4A7C15);
-    return mixed ^ (mixed >> 32);
-}
-
 static uint64_t hash_request(const struct lq_map_node *node, const void *context)
 {
     (void)context;
-    return hash_seq(LQ_CONTAINER(node, const struct lq_request, by_seq)->seq);
+    return lq_map_spread(LQ_CONTAINER(node, const struct lq_request, by_seq)->seq);
 }
 
 static struct lq_request *find_queued(struct lq_local *local, uint64_t seq)
 {
-    struct lq_map_node *node = lq_map_chain(&local->by_seq, hash_seq(seq));
+    struct lq_map_node *node = lq_map_chain(&local->by_seq, lq_map_spread(seq));
     for (; node != NULL; node = node->next) {
         struct lq_request *request = LQ_CONTAINER(node, struct lq_request, by_seq);
         if (request->seq == seq) {
@@ -111,7 +105,7 @@ static void on_outcome(struct lq_local *local, const struct lq_outcome *outcome,
         break;
     case LQ_OUTCOME_QUEUED:
         LQ_CHECK(submitted != NULL);
-        lq_map_insert(&local->by_seq, &submitted->by_seq, hash_seq(submitted->seq));
+        lq_map_insert(&local->by_seq, &submitted->by_seq, lq_map_spread(submitted->seq));
         answer(local, submitted, LQ_ANSWER_OPEN, 0);
         break;
     case LQ_OUTCOME_TIMEOUT:
@@ -326,11 +320,6 @@ static bool local_take(struct lq_backend *backend, struct lq_answer *ret_answer)
     return true;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t local_deadline(const struct lq_backend *backend)
 {
     const struct lq_local *local = LQ_CONTAINER(backend, const struct lq_local, backend);
@@ -339,10 +328,10 @@ static uint64_t local_deadline(const struct lq_backend *backend)
         return 0;
     }
     if (lq_table_next_deadline(local->table, LQ_WHICH_ALL) != LQ_NEVER) {
-        deadline = earlier(deadline, local->next_sweep_ms);
+        deadline = lq_earlier(deadline, local->next_sweep_ms);
     }
     if (!lq_list_is_empty(&local->held)) {
-        deadline = earlier(deadline, local->quarantine_end_ms);
+        deadline = lq_earlier(deadline, local->quarantine_end_ms);
     }
     return deadline;
 }

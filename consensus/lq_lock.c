@@ -29,8 +29,7 @@ uint64_t lq_lock_hash(const struct lq_map_node *node, const void *table)
  * hashing). */
 static uint64_t hash_command(const struct lq_origin *origin, uint64_t seq)
 {
-    uint64_t mixed = (seq ^ ((uint64_t)origin->id.node << 40)) * UINT64_C(0x9E3779B97F4A7C15);
-    return mixed ^ (mixed >> 32);
+    return lq_map_spread(seq ^ ((uint64_t)origin->id.node << 40));
 }
 
 uint64_t lq_waiter_hash(const struct lq_map_node *node, const void *table)

@@ -48,4 +48,12 @@ void lq_map_remove(struct lq_map *map, struct lq_map_node *node);
 void lq_map_each(const struct lq_map *map, void (*visit)(struct lq_map_node *node, void *argument),
                  void *argument);
 
+/* The hash of a number that clients do not choose, such as a sequence number: spreading it is
+ * enough (Fibonacci). */
+static inline uint64_t lq_map_spread(uint64_t number)
+{
+    uint64_t mixed = number * UINT64_C(0x9E3779B97F4A7C15);
+    return mixed ^ (mixed >> 32);
+}
+
 #endif

@@ -49,20 +49,15 @@ static void close_lingering(struct lq_server *server, uint64_t now_ms)
     }
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void on_timer(uv_timer_t *timer);
 static void on_idle(uv_idle_t *idle);
 
 /* Has the loop wake up at the next deadline, or at once when work is left over. */
 static void arm(struct lq_server *server, uint64_t now_ms)
 {
-    uint64_t at_ms = earlier(lq_hub_deadline(server->hub), server->stop_at_ms);
+    uint64_t at_ms = lq_earlier(lq_hub_deadline(server->hub), server->stop_at_ms);
     if (!lq_list_is_empty(&server->lingering)) {
-        at_ms = earlier(
+        at_ms = lq_earlier(
             at_ms,
             LQ_CONTAINER(server->lingering.next, struct lq_link, in_lingering)->linger_until_ms);
     }
@@ -76,8 +71,8 @@ static void arm(struct lq_server *server, uint64_t now_ms)
         return;
     }
     uv_update_time(&server->loop);
-    LQ_CHECK(uv_timer_start(&server->timer, on_timer, earlier(at_ms - now_ms, SLEEP_MAX_MS), 0) ==
-             0);
+    LQ_CHECK(
+        uv_timer_start(&server->timer, on_timer, lq_earlier(at_ms - now_ms, SLEEP_MAX_MS), 0) == 0);
 }
 
 static void close_server(struct lq_server *server);
@@ -243,7 +238,7 @@ static uint64_t raise_descriptor_limit(uint64_t wanted)
         lq_log(LQ_LOG_WARN, "few file descriptors; raise the hard limit (ulimit -Hn, LimitNOFILE)",
                LQ_NUMBER("descriptors", limit.rlim_cur), LQ_NUMBER("connections", allowed));
     }
-    return wanted == 0 ? allowed : earlier(wanted, allowed);
+    return wanted == 0 ? allowed : lq_earlier(wanted, allowed);
 }
 
 static void read_secret(uint8_t ret_secret[16])
