@@ -4,11 +4,13 @@
 #
 # usage: deploy/install-deps.sh [build] [test] [bench]     (no group: all of them)
 #
-# Packages come from the sources that the system's own apt is set up with. Needs root, or sudo.
+# Packages come from the sources that the system's own apt is set up with. Only for a libraft that is new enough,
+# Debian 12 needs its backports: where no source has them, the system's own entry is copied for them. Needs root, or sudo.
 set -euo pipefail
 
+raft='libraft-dev>=0.22.1'
 build=(gcc libc6-dev make cmake pkg-config libuv1-dev libsodium-dev libxxhash-dev libconfig-dev libjansson-dev
-    libunistring-dev)
+    libunistring-dev liblz4-dev "$raft")
 test=(check libsubunit-dev valgrind libc6-dbg clang clang-tidy clang-format libclang-rt-dev python3 netcat-openbsd
     shellcheck git procps iproute2)
 bench=(libhiredis-dev redis-server python3)
@@ -26,13 +28,98 @@ usage() {
     sed -n '2,/^set/{s/^# \{0,1\}//p}' "$0"
 }
 
-# Prints those of its arguments that are not installed.
+# new_enough VERSION WANTED: WANTED is a package, or package>=version.
+new_enough() {
+    case $2 in
+    *'>='*) dpkg --compare-versions "$1" ge "${2#*>=}" ;;
+    esac
+}
+
+# Prints those of its arguments that are not installed, or are too old.
 missing_of() {
-    local there
-    there=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true)
-    printf '%s\n' "$@" | sort -u | while read -r package; do
-        grep -qx "installed $package" <<<"$there" || echo "$package"
+    local there wanted version
+    there=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' "${@%%>=*}" 2>/dev/null || true)
+    printf '%s\n' "$@" | sort -u | while read -r wanted; do
+        version=$(sed -n "s/^installed ${wanted%%>=*} //p" <<<"$there" | head -1)
+        if [ -z "$version" ] || ! new_enough "$version" "$wanted"; then
+            echo "$wanted"
+        fi
     done
+}
+
+update_lists() {
+    if ! "${root[@]}" apt-get update -o APT::Update::Error-Mode=any >"$log" 2>&1; then
+        grep -E '^(E|Err|W):' "$log" | head -5 >&2
+        say "apt-get update had trouble (no network, or a broken package source); trying with the lists that are there"
+    fi
+}
+
+# Prints what to give to apt-get for package>=version: the name alone if it would take a version that is new enough,
+# else name=version for the newest that is; fails if there is none.
+choice_of() {
+    local name=${1%%>=*} candidate version
+    candidate=$(LC_ALL=C apt-cache policy "$name" | sed -n 's/^ *Candidate: //p')
+    if [ -n "$candidate" ] && [ "$candidate" != '(none)' ] && new_enough "$candidate" "$1"; then
+        echo "$name"
+        return
+    fi
+    version=$(apt-cache madison "$name" | awk '$NF == "Packages" { print $3; exit }')
+    [ -n "$version" ] && new_enough "$version" "$1" && echo "$name=$version"
+}
+
+# sources_of FILTER...: where apt has its entries for that, as file:number.
+sources_of() {
+    # shellcheck disable=SC2016 # the field's name is for apt
+    apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' "$@" | sort -u
+}
+
+# entry_for RELEASE FILE:NUMBER: prints that entry without its comments, for another release. The number counts lines,
+# and in .sources files paragraphs.
+entry_for() {
+    case $2 in
+    *.sources:*)
+        grep -v '^#' "${2%:*}" | awk -v RS= -v number="${2##*:}" 'NR == number' | awk -v release="$1" '
+            tolower($1) == "suites:" { print "Suites: " release; in_suites = 1; next }
+            in_suites && /^[ \t]/ { next }
+            { in_suites = 0; print }'
+        ;;
+    *) sed -n -E "${2##*:}{s/ *#.*//; s/^(deb\s+(\[[^]]*\]\s+)?\S+\s+)\S+/\1$1/p}" "${2%:*}" ;;
+    esac
+}
+
+# Makes apt know the backports of this Debian, from where it has Debian itself, unless it knows them already.
+# Leaves the path of a file it wrote in $added.
+add_backports() {
+    local release backports at base=/etc/apt/sources.list.d/loquet-backports
+    # shellcheck disable=SC1091
+    release=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-}") || return 0
+    backports=$release-backports
+    if [ -z "$release" ] || [ -n "$(sources_of "Release: $backports")$(sources_of "Codename: $backports")" ]; then
+        return
+    fi
+    at=$(sources_of "Codename: $release" 'Origin: Debian' 'Component: main' | head -1)
+    case $at in
+    '') return ;;
+    *.sources:*) added=$base.sources ;;
+    *) added=$base.list ;;
+    esac
+    say "adding $backports to the package sources, in $added"
+    entry_for "$backports" "$at" | "${root[@]}" tee "$added" >/dev/null
+    update_lists
+}
+
+# Puts what apt-get is to install in place of package>=version in $missing.
+choose_raft() {
+    local added='' choice
+    if ! choice=$(choice_of "$raft"); then
+        add_backports
+        if ! choice=$(choice_of "$raft"); then
+            [ -z "$added" ] || "${root[@]}" rm -f "$added"
+            give_up "no package source has ${raft%%>=*} ${raft#*>=} or later. Debian 12 has it in bookworm-backports," \
+                "Debian 13 and Ubuntu 24.04 have it as it is; elsewhere install it by other means"
+        fi
+    fi
+    missing=("${missing[@]/#"$raft"/$choice}")
 }
 
 # A package may start its service when it is installed. We want the program alone: no service is started or enabled
@@ -84,20 +171,20 @@ mapfile -t missing < <(missing_of "${wanted[@]}")
 root=()
 if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null ||
-        give_up "needs root or sudo. As root: apt-get install ${missing[*]}"
+        give_up "needs root or sudo to install ${missing[*]}"
     root=(sudo)
     [ -t 0 ] || root=(sudo -n) # nobody there to type a password
     "${root[@]}" true ||
-        give_up "sudo does not let us. Run deploy/install-deps.sh by hand, or as root: apt-get install ${missing[*]}"
+        give_up "sudo does not let us. Run deploy/install-deps.sh by hand, or as root, to install ${missing[*]}"
 fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 say "installing ${missing[*]}"
-if ! "${root[@]}" apt-get update -o APT::Update::Error-Mode=any >"$log" 2>&1; then
-    grep -E '^(E|Err|W):' "$log" | head -5 >&2
-    say "apt-get update had trouble (no network, or a broken package source); trying with the lists that are there"
-fi
+update_lists
+case " ${missing[*]} " in
+*" $raft "*) choose_raft ;;
+esac
 if ! install_without_services "${missing[@]}"; then
     tail -20 "$log" >&2
     give_up "apt-get could not install ${missing[*]}: see above. Without network, install them by other means"
