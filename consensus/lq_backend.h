@@ -19,10 +19,13 @@ enum lq_answer_kind {
     LQ_ANSWER_RELEASED,
     LQ_ANSWER_RENEWED,
     LQ_ANSWER_NOT_HELD,
+    LQ_ANSWER_OVERDUE, /* not the last word: the outcome did not become known in time */
+    LQ_ANSWER_LOST,    /* the outcome will never be known: it may have happened or not */
 };
 
-/* One answer. Every kind but OPEN is the last one for its request, and the backend has let go of
- * it. */
+/* One answer. Every kind but OPEN and OVERDUE is the last one for its request, and the backend has
+ * let go of it. OVERDUE and LOST are told to nobody, since no answer is ever invented: the
+ * connection is closed instead. What is granted after an OVERDUE is released. */
 struct lq_answer {
     struct lq_request *request;
     enum lq_answer_kind kind;

@@ -136,11 +136,7 @@ static void watch_stalled(struct lq_hub *hub)
 static void abort_stalled(struct lq_hub *hub)
 {
     for (int i = 0; i < LQ_TURN_ENDINGS && lq_heap_first_ms(&hub->stalls) <= hub->now_ms; i++) {
-        struct lq_session *session =
-            LQ_CONTAINER(lq_heap_first(&hub->stalls), struct lq_session, by_stall);
-        lq_heap_remove(&hub->stalls, &session->by_stall);
-        session->is_overdue = true;
-        lq_session_touch(session);
+        lq_session_abort(LQ_CONTAINER(lq_heap_first(&hub->stalls), struct lq_session, by_stall));
     }
 }
 

@@ -17,6 +17,7 @@ enum lq_session_state {
     LQ_SESSION_OPEN,
     LQ_SESSION_ENDING,   /* no more input; open requests come to their end */
     LQ_SESSION_FINISHED, /* every answer is in `out` */
+    LQ_SESSION_ABORTED,  /* nothing more is answered; the shell is to close the connection */
     LQ_SESSION_GONE,     /* the connection is gone; freed when nothing is left to take back */
 };
 
@@ -27,7 +28,6 @@ struct lq_session {
     enum lq_session_state state;
     uint8_t error;     /* ENDING: the code of the E that comes last, or 0 for none */
     bool is_held_back; /* a release or renewal waits in `carry` for a free place */
-    bool is_overdue;   /* has not read for too long */
     struct lq_list in_hub;
     struct lq_list in_touched;
     struct lq_list in_progress;   /* ENDING, GONE; or OPEN with input to be taken up again */
@@ -95,7 +95,14 @@ void lq_request_free(struct lq_hub *hub, struct lq_request *request);
 
 /* ---- lq_session.c */
 
-/* Appends an answer; does nothing when the connection is gone. */
+/* Whether it can still be told an answer: not once the connection is gone or to be closed as it is,
+ * or its last frame was made. */
+static inline bool lq_session_is_heard(const struct lq_session *session)
+{
+    return session->state == LQ_SESSION_OPEN || session->state == LQ_SESSION_ENDING;
+}
+
+/* Appends an answer; does nothing when it is not heard. */
 void lq_session_put(struct lq_session *session, const struct lq_frame *answer);
 
 /* One of its requests has had its last answer. */
@@ -108,6 +115,9 @@ uint64_t lq_session_progress(struct lq_session *session, uint64_t budget);
 /* Takes no more input; ends with E `error`, or without if 0. Does nothing when it is ending
  * already. */
 void lq_session_end(struct lq_session *session, uint8_t error);
+
+/* Has the connection closed without another answer; to be called once, while it is there. */
+void lq_session_abort(struct lq_session *session);
 
 /* The server stops: E 6 now, ahead of whatever its open requests would be answered. */
 void lq_session_stop(struct lq_session *session);

@@ -185,6 +185,7 @@ static void enqueue(struct lq_table *table, struct lq_waiter *waiter)
     lq_list_append(&lock->queue->waiters, &waiter->in_queue);
     lock->queue->count++;
     lq_list_append(&waiter->origin->waiters, &waiter->in_origin);
+    waiter->origin->n_waiters++;
     lq_map_insert(&table->waiters, &waiter->by_command, hash_command(waiter->origin, waiter->seq));
     table->state_bytes += lq_waiter_bytes(lock->key_len);
     lq_digest_waiter_enter(table, waiter);
@@ -215,27 +216,58 @@ static struct lq_waiter *successor(const struct lq_waiter *waiter)
                                                  : LQ_CONTAINER(next, struct lq_waiter, in_queue);
 }
 
-void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter)
+/* Frees a waiter that left its queue and the digest. */
+static void forget_waiter(struct lq_table *table, struct lq_waiter *waiter)
 {
-    struct lq_lock *lock = waiter->lock;
-    struct lq_waiter *next = successor(waiter);
+    lq_list_remove(&waiter->in_origin);
+    waiter->origin->n_waiters--;
+    lq_map_remove(&table->waiters, &waiter->by_command);
+    table->state_bytes -= lq_waiter_bytes(waiter->lock->key_len);
+    waiter->lock->queue->count--;
+    lq_free(waiter);
+}
+
+/* Takes neighbours, from `first` to `last`, out of their queue and frees them. From the back, so
+ * that each still has its predecessor when it leaves the digest; only the one behind them all gets
+ * another. */
+static void remove_neighbours(struct lq_table *table, struct lq_waiter *first,
+                              struct lq_waiter *last)
+{
+    struct lq_lock *lock = first->lock;
+    struct lq_list *before = first->in_queue.prev, *at = &last->in_queue;
+    struct lq_waiter *next = successor(last);
     lq_snapshot_preserve(table, lock);
-    lq_digest_waiter_leave(table, waiter);
     if (next != NULL) {
         lq_digest_waiter_leave(table, next);
     }
-    lq_list_remove(&waiter->in_queue);
-    lq_list_remove(&waiter->in_origin);
+    before->next = last->in_queue.next;
+    before->next->prev = before;
     if (next != NULL) {
         lq_digest_waiter_enter(table, next);
     }
-    lq_map_remove(&table->waiters, &waiter->by_command);
-    table->state_bytes -= lq_waiter_bytes(lock->key_len);
-    lq_free(waiter);
-    lock->queue->count--;
+    while (at != before) {
+        struct lq_waiter *waiter = LQ_CONTAINER(at, struct lq_waiter, in_queue);
+        at = at->prev;
+        lq_digest_waiter_leave(table, waiter);
+        forget_waiter(table, waiter);
+    }
     if (lock->queue->count == 0) {
         drop_queue(table, lock);
     }
+}
+
+void lq_waiter_remove(struct lq_table *table, struct lq_waiter *waiter)
+{
+    remove_neighbours(table, waiter, waiter);
+}
+
+void lq_waiter_remove_run(struct lq_table *table, struct lq_waiter *first)
+{
+    struct lq_waiter *last = first, *next;
+    while ((next = successor(last)) != NULL && next->origin == first->origin) {
+        last = next;
+    }
+    remove_neighbours(table, first, last);
 }
 
 /* The lock is about to get a new grant or lease. */

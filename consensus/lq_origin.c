@@ -1,6 +1,7 @@
 /* Origins: which life of which node may send commands. For each node the table keeps its highest
  * incarnation for ever, open or closed; a lower one, or a closed one, never comes back (design,
  * section 6). */
+#include "lq_check.h"
 #include "lq_mem.h"
 #include "lq_table_impl.h"
 
@@ -45,7 +46,8 @@ static void answer(struct lq_apply *apply, enum lq_outcome_kind kind)
 static void close_origin(struct lq_table *table, struct lq_origin *origin)
 {
     while (!lq_list_is_empty(&origin->waiters)) {
-        lq_waiter_remove(table, LQ_CONTAINER(origin->waiters.next, struct lq_waiter, in_origin));
+        lq_waiter_remove_run(table,
+                             LQ_CONTAINER(origin->waiters.next, struct lq_waiter, in_origin));
     }
     origin->is_open = false;
 }
@@ -91,6 +93,87 @@ void lq_origin_close(struct lq_apply *apply)
         close_origin(apply->table, origin);
     }
     answer(apply, LQ_OUTCOME_CLOSED);
+}
+
+/* ---- Reading. */
+
+static struct lq_origin_state state_of(const struct lq_origin *origin)
+{
+    return (struct lq_origin_state){.id = origin->id,
+                                    .is_open = origin->is_open,
+                                    .last_seq = origin->last_seq,
+                                    .n_waiters = origin->n_waiters};
+}
+
+bool lq_table_origin(const struct lq_table *table, uint32_t node, struct lq_origin_state *ret)
+{
+    const struct lq_origin *origin = lq_origin_of_node(table, node);
+    if (origin == NULL) {
+        return false;
+    }
+    *ret = state_of(origin);
+    return true;
+}
+
+bool lq_table_next_origin(const struct lq_table *table, uint32_t after, struct lq_origin_state *ret)
+{
+    const struct lq_list *at = table->origins.next;
+    for (; at != &table->origins; at = at->next) {
+        const struct lq_origin *origin = LQ_CONTAINER(at, const struct lq_origin, in_table);
+        if (origin->id.node > after) {
+            *ret = state_of(origin);
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t lq_table_origins(const struct lq_table *table, struct lq_origin_state *ret, size_t max)
+{
+    const struct lq_list *at = table->origins.next;
+    size_t n = 0;
+    for (; n < max && at != &table->origins; at = at->next) {
+        ret[n++] = state_of(LQ_CONTAINER(at, const struct lq_origin, in_table));
+    }
+    return n;
+}
+
+/* Whether a lock is held by the grant of this command. */
+static bool is_grant_of(const struct lq_lock *lock, struct lq_origin_id id, uint64_t seq)
+{
+    return lock->node == id.node && lock->incarnation == id.incarnation && lock->seq == seq;
+}
+
+enum lq_fate lq_table_fate(const struct lq_table *table, struct lq_origin_id origin, uint64_t seq,
+                           const uint8_t *key, size_t key_len, struct lq_outcome *ret)
+{
+    const struct lq_origin *open = lq_origin_find_open(table, origin);
+    const struct lq_lock *lock =
+        lq_lock_find(table, key, key_len, lq_key_hash(table, key, key_len));
+    if (open != NULL && lq_waiter_find(table, open, seq) != NULL) {
+        return LQ_FATE_WAITING;
+    }
+    if (lock == NULL || !is_grant_of(lock, origin, seq)) {
+        return LQ_FATE_GONE;
+    }
+    *ret = (struct lq_outcome){.kind = LQ_OUTCOME_GRANTED,
+                               .lease_s = lock->lease_s,
+                               .origin = origin,
+                               .seq = seq,
+                               .token = lock->token,
+                               .stamp_ms = lq_span_beginning(lock->lease.end_ms, lock->lease_s)};
+    return LQ_FATE_HOLDING;
+}
+
+/* ---- From outside of the log. */
+
+void lq_table_reborn(struct lq_table *table, uint64_t token_raise)
+{
+    LQ_CHECK(token_raise <= UINT64_MAX - table->last_token);
+    for (struct lq_list *at = table->origins.next; at != &table->origins; at = at->next) {
+        close_origin(table, LQ_CONTAINER(at, struct lq_origin, in_table));
+    }
+    table->last_token += token_raise;
 }
 
 bool lq_origin_restore(struct lq_table *table, struct lq_origin_id id, bool is_open,

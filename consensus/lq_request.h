@@ -37,8 +37,11 @@ struct lq_request {
     /* ---- The backend's. */
     struct lq_map_node by_seq; /* numbered, and waiting for its outcome */
     struct lq_list in_held;    /* held back, not numbered yet */
+    struct lq_list in_timer;   /* by when patience with it ends */
+    uint64_t patience_ms;      /* that time */
     uint64_t seq;
     uint8_t backend_state; /* an enum of the backend */
+    bool is_overdue;       /* its session was told that nobody knows */
 
     uint8_t key[];
 };

@@ -161,12 +161,10 @@ static void forget(struct lq_hub *hub, struct lq_request *request)
     }
 }
 
-/* Whether an answer can still be told: not once the connection is gone, or its last frame was made
- * (E 6 at the stop). */
+/* Whether there is somebody to tell an answer to. */
 static bool is_heard(const struct lq_session *session)
 {
-    return session != NULL && session->state != LQ_SESSION_GONE &&
-           session->state != LQ_SESSION_FINISHED;
+    return session != NULL && lq_session_is_heard(session);
 }
 
 static enum lq_op answer_op(enum lq_answer_kind kind)
@@ -186,9 +184,11 @@ static enum lq_op answer_op(enum lq_answer_kind kind)
     case LQ_ANSWER_NOT_HELD:
         return LQ_OP_NOT_HELD;
     case LQ_ANSWER_OPEN:
+    case LQ_ANSWER_OVERDUE:
+    case LQ_ANSWER_LOST:
         break;
     }
-    LQ_BUG("an answer that is not the last");
+    LQ_BUG("an answer that nobody is told");
     return LQ_OP_ERROR;
 }
 
@@ -220,15 +220,20 @@ static void on_open(struct lq_hub *hub, struct lq_request *request)
     }
 }
 
+/* The client can't be told what became of its request, so it is told nothing more: with the end of
+ * its connection it knows that it does not know. */
+static void on_unknown(const struct lq_request *request)
+{
+    if (is_heard(request->session)) {
+        lq_session_abort(request->session);
+    }
+}
+
 /* A grant that nobody can hear of becomes its own release; everything else ends here. */
-static void on_answer(struct lq_hub *hub, const struct lq_answer *answer)
+static void on_last(struct lq_hub *hub, const struct lq_answer *answer)
 {
     struct lq_request *request = answer->request;
     struct lq_session *session = request->session;
-    if (answer->kind == LQ_ANSWER_OPEN) {
-        on_open(hub, request);
-        return;
-    }
     if (is_heard(session) && !(request->is_silent && answer->kind == LQ_ANSWER_CANCELLED)) {
         put_answer(request, answer);
     }
@@ -241,6 +246,31 @@ static void on_answer(struct lq_hub *hub, const struct lq_answer *answer)
         return;
     }
     lq_request_free(hub, request);
+}
+
+static void on_answer(struct lq_hub *hub, const struct lq_answer *answer)
+{
+    switch (answer->kind) {
+    case LQ_ANSWER_OPEN:
+        on_open(hub, answer->request);
+        break;
+    case LQ_ANSWER_OVERDUE:
+        on_unknown(answer->request);
+        break;
+    case LQ_ANSWER_LOST:
+        on_unknown(answer->request); /* from here on it is not heard */
+        on_last(hub, answer);
+        break;
+    case LQ_ANSWER_GRANTED:
+    case LQ_ANSWER_TIMEOUT:
+    case LQ_ANSWER_BUSY:
+    case LQ_ANSWER_CANCELLED:
+    case LQ_ANSWER_RELEASED:
+    case LQ_ANSWER_RENEWED:
+    case LQ_ANSWER_NOT_HELD:
+        on_last(hub, answer);
+        break;
+    }
 }
 
 void lq_requests_take_answers(struct lq_hub *hub)

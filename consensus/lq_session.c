@@ -51,6 +51,9 @@ static bool is_stalled(const struct lq_session *session)
     const struct lq_hub *hub = session->hub;
     bool is_too_much = session->out.unread >= hub->options.unread_max;
     bool is_last = session->state == LQ_SESSION_FINISHED;
+    if (session->state == LQ_SESSION_ABORTED || session->state == LQ_SESSION_GONE) {
+        return false;
+    }
     return is_too_much || ((is_last || hub->is_over_total) && session->out.unread > 0);
 }
 
@@ -66,7 +69,7 @@ static void unwatch_stall(struct lq_session *session)
  * time, so it runs from the coming turn. */
 void lq_session_watch(struct lq_session *session)
 {
-    if (session->state == LQ_SESSION_GONE || !is_stalled(session)) {
+    if (!is_stalled(session)) {
         unwatch_stall(session);
     } else if (!lq_heap_holds(&session->by_stall) && lq_list_is_empty(&session->in_stalled)) {
         lq_list_append(&session->hub->stalled, &session->in_stalled);
@@ -83,7 +86,7 @@ static void count_answer(struct lq_hub *hub, const struct lq_frame *answer)
 void lq_session_put(struct lq_session *session, const struct lq_frame *answer)
 {
     struct lq_hub *hub = session->hub;
-    if (session->state == LQ_SESSION_GONE) {
+    if (!lq_session_is_heard(session)) {
         return;
     }
     hub->unread_total += lq_outbuf_put(&session->out, &hub->chunks, answer);
@@ -110,7 +113,7 @@ void lq_session_wrote(struct lq_session *session, size_t len)
 
 enum lq_session_wish lq_session_wish(const struct lq_session *session)
 {
-    if (session->is_overdue) {
+    if (session->state == LQ_SESSION_ABORTED) {
         return LQ_WISH_ABORT;
     }
     return session->state == LQ_SESSION_FINISHED ? LQ_WISH_CLOSE : LQ_WISH_SERVE;
@@ -281,6 +284,14 @@ void lq_session_end(struct lq_session *session, uint8_t error)
     lq_session_schedule_progress(session);
 }
 
+void lq_session_abort(struct lq_session *session)
+{
+    LQ_CHECK(session->state != LQ_SESSION_ABORTED && session->state != LQ_SESSION_GONE);
+    session->state = LQ_SESSION_ABORTED;
+    lq_session_watch(session);
+    lq_session_touch(session);
+}
+
 /* The bytes stay in the hub's account until they are dropped: memory that a dead client left behind
  * counts. */
 static void forget_begun(struct lq_session *session)
@@ -368,6 +379,7 @@ uint64_t lq_session_progress(struct lq_session *session, uint64_t budget)
         go_on_leaving(session);
         break;
     case LQ_SESSION_FINISHED:
+    case LQ_SESSION_ABORTED: /* lq_session_closed follows */
         break;
     }
     return budget;

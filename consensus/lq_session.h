@@ -6,13 +6,18 @@
  *   OPEN ---- eof -----------------> ENDING -- all requests answered --> FINISHED
  *     |------ bad frame, stop -----> ENDING (then frame E)                  |
  *     |                                |                                    |
- *     +------------- closed -----------+------------ closed ----------------+---> GONE, then freed
+ *     +-- an outcome is unknown -------+                                    |
+ *     +-- not read for too long -------+------------------------------------+---> ABORTED
+ *     |                                |                                    |        |
+ *     +------------- closed -----------+------------ closed ----------------+--------+---> GONE
  *
  * Happy path: bytes come in, whole frames become requests, answers leave as frames. eof: what came
  * before it is executed; acquires that wait are cancelled and answered T. Bad frame or stop:
- * acquires that wait are cancelled, their answer is the frame E which ends the connection. GONE:
- * acquires that wait are cancelled, and a grant of which not one byte was written is released at
- * once. */
+ * acquires that wait are cancelled, their answer is the frame E which ends the connection. ABORTED:
+ * the shell is to close the connection as it is, nothing more is answered, and whatever is granted
+ * meanwhile is released; so it goes when the client does not read, or when nobody knows whether a
+ * request of it took effect. GONE: acquires that wait are cancelled, and a grant of which not one
+ * byte was written is released at once; freed when nothing is left to take back. */
 #ifndef LQ_SESSION_H
 #define LQ_SESSION_H
 
@@ -29,7 +34,7 @@ struct lq_session;
 enum lq_session_wish {
     LQ_WISH_SERVE, /* write what there is; read if lq_session_wants_input says so */
     LQ_WISH_CLOSE, /* write what there is, then shut down our side and close */
-    LQ_WISH_ABORT, /* close now: the client has not read its answers for too long */
+    LQ_WISH_ABORT, /* close now, whatever is still to be written */
 };
 
 /* A new session of a new connection; `link` is the shell's, returned by lq_session_link. It lives

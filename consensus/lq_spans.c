@@ -2,6 +2,12 @@
 
 #include "lq_check.h"
 
+/* A walk along one length. */
+struct cursor {
+    const struct lq_span_list *length;
+    const struct lq_span *next;
+};
+
 static struct lq_span *first_of(const struct lq_span_list *length)
 {
     return LQ_CONTAINER(length->spans.next, struct lq_span, in_length);
@@ -71,4 +77,54 @@ struct lq_span *lq_spans_first(const struct lq_spans *spans)
 uint64_t lq_spans_first_ms(const struct lq_spans *spans)
 {
     return lq_heap_first_ms(&spans->heap);
+}
+
+/* The span at `at` if it has ended, NULL at the end of its list or before those that run on. */
+static const struct lq_span *ended_at(const struct lq_span_list *length, const struct lq_list *at,
+                                      uint64_t time_ms)
+{
+    const struct lq_span *span = LQ_CONTAINER(at, const struct lq_span, in_length);
+    return at == &length->spans || span->end_ms > time_ms ? NULL : span;
+}
+
+/* Finds the first span of each length that has one which ended; returns how many there are. */
+static size_t find_ended(const struct lq_spans *spans, uint64_t time_ms, struct cursor *ret_cursors)
+{
+    size_t n = 0;
+    if (lq_spans_first_ms(spans) > time_ms) {
+        return 0; /* the usual case */
+    }
+    for (size_t i = 0; i < 256; i++) {
+        const struct lq_span_list *length = &spans->lengths[i];
+        const struct lq_span *next = ended_at(length, length->spans.next, time_ms);
+        if (next != NULL) {
+            ret_cursors[n++] = (struct cursor){.length = length, .next = next};
+        }
+    }
+    return n;
+}
+
+size_t lq_spans_each_ended(const struct lq_spans *spans, uint64_t time_ms, size_t max,
+                           void (*visit)(const struct lq_span *span, void *argument),
+                           void *argument)
+{
+    struct cursor cursors[256];
+    size_t n = find_ended(spans, time_ms, cursors), visited = 0;
+    while (n > 0) { /* a round */
+        size_t n_left = 0;
+        for (size_t i = 0; i < n; i++) {
+            struct cursor cursor = cursors[i];
+            if (visited == max) {
+                return visited;
+            }
+            visit(cursor.next, argument);
+            visited++;
+            cursor.next = ended_at(cursor.length, cursor.next->in_length.next, time_ms);
+            if (cursor.next != NULL) {
+                cursors[n_left++] = cursor;
+            }
+        }
+        n = n_left;
+    }
+    return visited;
 }

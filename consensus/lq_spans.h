@@ -36,6 +36,12 @@ static inline uint64_t lq_span_end(uint64_t now_ms, uint8_t seconds)
     return now_ms + (uint64_t)seconds * 1000 + 1;
 }
 
+/* The other way round: when a span of that length began which ends at `end_ms`. */
+static inline uint64_t lq_span_beginning(uint64_t end_ms, uint8_t seconds)
+{
+    return end_ms - lq_span_end(0, seconds);
+}
+
 /* `spans` must not move in memory afterwards. */
 void lq_spans_init(struct lq_spans *spans);
 
@@ -61,6 +67,13 @@ struct lq_span *lq_spans_first(const struct lq_spans *spans);
 
 /* When that is, or LQ_NEVER. */
 uint64_t lq_spans_first_ms(const struct lq_spans *spans);
+
+/* Calls `visit` for running spans that have ended at `time_ms`, at most `max` of them, and returns
+ * for how many. Each length in turn, shortest first, gives its next one, so that when there are
+ * more than `max` none of the lengths starves. `visit` must not change anything here. */
+size_t lq_spans_each_ended(const struct lq_spans *spans, uint64_t time_ms, size_t max,
+                           void (*visit)(const struct lq_span *span, void *argument),
+                           void *argument);
 
 static inline bool lq_span_is_running(const struct lq_span *span)
 {

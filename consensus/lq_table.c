@@ -158,7 +158,12 @@ static void renew(struct lq_apply *apply)
     if (lock != NULL && lock->token == command->token &&
         lock->lease.end_ms > apply->stamp->time_ms) {
         lq_lock_renew(apply, lock);
-        answer(apply, LQ_OUTCOME_RENEWED);
+        lq_outcomes_add(apply->outcomes, (struct lq_outcome){.kind = LQ_OUTCOME_RENEWED,
+                                                             .lease_s = command->lease_s,
+                                                             .origin = command->origin,
+                                                             .seq = command->seq,
+                                                             .token = command->token,
+                                                             .stamp_ms = apply->stamp->time_ms});
     } else {
         answer(apply, LQ_OUTCOME_NOT_HELD);
     }
@@ -286,16 +291,21 @@ static const struct lq_lock *first_lock(const struct lq_table *table, enum lq_wh
     return node == NULL ? NULL : LQ_CONTAINER(node, struct lq_queue, by_deadline)->lock;
 }
 
+static struct lq_command expire_of(const struct lq_lock *lock)
+{
+    return (struct lq_command){.type = LQ_COMMAND_EXPIRE,
+                               .token = lock->token,
+                               .key_len = lock->key_len,
+                               .key = lock->key};
+}
+
 /* The EXPIRE of this lock, if its lease has ended. */
 static bool due(const struct lq_lock *lock, uint64_t time_ms, struct lq_command *ret_expire)
 {
     if (lock->lease.end_ms > time_ms) {
         return false;
     }
-    *ret_expire = (struct lq_command){.type = LQ_COMMAND_EXPIRE,
-                                      .token = lock->token,
-                                      .key_len = lock->key_len,
-                                      .key = lock->key};
+    *ret_expire = expire_of(lock);
     return true;
 }
 
@@ -315,6 +325,27 @@ bool lq_table_key_due(const struct lq_table *table, const uint8_t *key, size_t k
     }
     lock = lq_lock_find(table, key, key_len, lq_key_hash(table, key, key_len));
     return lock != NULL && due(lock, time_ms, ret_expire);
+}
+
+/* What lq_table_due_all hands through. */
+struct due_visit {
+    void (*visit)(void *context, const struct lq_command *expire);
+    void *context;
+};
+
+static void visit_due(const struct lq_span *lease, void *argument)
+{
+    const struct due_visit *visit = argument;
+    struct lq_command expire = expire_of(LQ_CONTAINER(lease, const struct lq_lock, lease));
+    visit->visit(visit->context, &expire);
+}
+
+size_t lq_table_due_all(const struct lq_table *table, uint64_t time_ms, size_t max,
+                        void (*visit)(void *context, const struct lq_command *expire),
+                        void *context)
+{
+    struct due_visit all = {.visit = visit, .context = context};
+    return lq_spans_each_ended(&table->leases, time_ms, max, visit_due, &all);
 }
 
 struct lq_table_counts lq_table_counts(const struct lq_table *table)

@@ -56,8 +56,8 @@ struct lq_outcome {
     uint8_t lease_s;
     struct lq_origin_id origin;
     uint64_t seq;
-    uint64_t token;    /* GRANTED */
-    uint64_t stamp_ms; /* GRANTED: table time from which the lease counts */
+    uint64_t token;    /* GRANTED, RENEWED */
+    uint64_t stamp_ms; /* GRANTED, RENEWED: table time from which the lease counts */
 };
 
 /* A list of outcomes that grows as needed; the caller empties it by setting `count` to 0. */
@@ -111,6 +111,14 @@ bool lq_table_due(const struct lq_table *table, enum lq_which which, uint64_t ti
 bool lq_table_key_due(const struct lq_table *table, const uint8_t *key, size_t key_len,
                       uint64_t time_ms, struct lq_command *ret_expire);
 
+/* Calls `visit` with the EXPIREs of locks whose lease has ended at `time_ms`, at most `max` of
+ * them, and returns for how many; changes nothing. The order is a function of the state; when there
+ * are more than `max`, leases of every length have their share. A key stays valid until the next
+ * apply, which `visit` must not call. */
+size_t lq_table_due_all(const struct lq_table *table, uint64_t time_ms, size_t max,
+                        void (*visit)(void *context, const struct lq_command *expire),
+                        void *context);
+
 /* Sizes. */
 struct lq_table_counts {
     uint64_t keys;
@@ -120,6 +128,46 @@ struct lq_table_counts {
     uint64_t time_ms;
 };
 struct lq_table_counts lq_table_counts(const struct lq_table *table);
+
+/* The origin that a node has: the highest incarnation it ever opened. */
+struct lq_origin_state {
+    struct lq_origin_id id;
+    bool is_open;
+    uint64_t last_seq; /* of the last command applied */
+    uint64_t n_waiters;
+};
+
+/* Fills the origin of a node, or returns false when it never opened one. */
+bool lq_table_origin(const struct lq_table *table, uint32_t node, struct lq_origin_state *ret);
+
+/* The origin of the lowest node above `after`, or false: goes through all of them. */
+bool lq_table_next_origin(const struct lq_table *table, uint32_t after,
+                          struct lq_origin_state *ret);
+
+/* Fills the origins, by ascending node, of the first `max` nodes at most; returns how many. */
+size_t lq_table_origins(const struct lq_table *table, struct lq_origin_state *ret, size_t max);
+
+/* What an ACQUIRE came to whose outcomes were not seen, since a snapshot has them behind it. */
+enum lq_fate {
+    LQ_FATE_WAITING, /* it is queued */
+    LQ_FATE_HOLDING, /* the key is held by its grant */
+    LQ_FATE_GONE,    /* neither: not applied, or refused, cancelled, or its grant ended */
+};
+
+/* The fate of the acquire (origin, seq) of a key. HOLDING: also fills the outcome GRANTED that it
+ * has now, whose stamp is that of its latest renewal, if it was renewed. */
+enum lq_fate lq_table_fate(const struct lq_table *table, struct lq_origin_id origin, uint64_t seq,
+                           const uint8_t *key, size_t key_len, struct lq_outcome *ret);
+
+/* ---- Another life, for forced recovery and restored backups. */
+
+/* Closes all origins, whose waiters leave the queues, and raises the last token by `token_raise`,
+ * so that no token is given again that the life before may have given after this state. Locks stay
+ * held and their leases run on. Not a command: to be done to the same state on all replicas, or to
+ * the one that others copy. */
+void lq_table_reborn(struct lq_table *table, uint64_t token_raise);
+
+/* ---- Comparing. */
 
 /* A 64-bit digest of the state: equal states have equal digests on all machines. Kept up with each
  * change; this call is cheap. */
