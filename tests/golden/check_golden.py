@@ -106,7 +106,8 @@ def check_file(path):
             yield name, problem
 
 
-def main():
+def run(check_file):
+    """Checks the files of the command line and prints what came of it. Returns the exit status."""
     passed = failed = 0
     for path in sys.argv[1:]:
         try:
@@ -123,4 +124,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(check_file))

@@ -1,58 +1,12 @@
 /* Runs the golden vectors (README.md beside this file) against protocol/: golden_frames FILE...
  * Prints what fails, then "N passed, N failed". */
+#include "golden.h"
 #include "lq_props.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest stream in the files: a few frames with long keys. */
-#define BYTES_MAX ((size_t)8 * LQ_FRAME_MAX)
-
-struct bytes {
-    uint8_t at[BYTES_MAX];
-    size_t len;
-};
-
-static int passed, failed;
-
-/* Counts one vector; `fault` is NULL when it passed. */
-static void count(const char *kind, const char *name, const char *fault)
-{
-    if (fault == NULL) {
-        passed++;
-        return;
-    }
-    failed++;
-    (void)printf("%s %s: %s\n", kind, name, fault);
-}
-
 /* ---- From JSON. Strings have been checked by check_golden.py; what is wrong here ends the run. */
-
-static void give_up(const char *name, const char *what)
-{
-    (void)fprintf(stderr, "%s: %s\n", name, what);
-    exit(EXIT_FAILURE);
-}
-
-/* Appends the bytes of a string of hexadecimal digits. */
-static void append_hex(struct bytes *bytes, const char *name, const json_t *hex)
-{
-    const char *text = json_string_value(hex);
-    size_t digits = text == NULL ? 1 : strlen(text);
-
-    if (digits % 2 != 0 || digits / 2 > BYTES_MAX - bytes->len) {
-        give_up(name, "no hex, or too much of it");
-    }
-    for (; digits > 0; digits -= 2, text += 2) {
-        char pair[3] = {text[0], text[1], '\0'}, *end;
-        bytes->at[bytes->len++] = (uint8_t)strtoul(pair, &end, 16);
-        if (*end != '\0') {
-            give_up(name, "hex with other digits");
-        }
-    }
-}
 
 static uint64_t number_of(const json_t *frame, const char *field)
 {
@@ -87,8 +41,8 @@ static struct lq_frame frame_of(const json_t *json)
 
 /* ---- One vector. */
 
-static const char *check_frame(const struct lq_direction *direction, const struct bytes *bytes,
-                               const json_t *json)
+static const char *check_frame(const struct lq_direction *direction,
+                               const struct golden_bytes *bytes, const json_t *json)
 {
     const struct lq_frame expected = frame_of(json);
     struct lq_frame frame;
@@ -109,8 +63,8 @@ static const char *check_frame(const struct lq_direction *direction, const struc
     return NULL;
 }
 
-static const char *check_error(const struct lq_direction *direction, const struct bytes *bytes,
-                               uint8_t code)
+static const char *check_error(const struct lq_direction *direction,
+                               const struct golden_bytes *bytes, uint8_t code)
 {
     struct lq_frame frame;
     size_t used;
@@ -121,7 +75,8 @@ static const char *check_error(const struct lq_direction *direction, const struc
     return frame.code == code ? NULL : "another error code";
 }
 
-static const char *check_more(const struct lq_direction *direction, const struct bytes *bytes)
+static const char *check_more(const struct lq_direction *direction,
+                              const struct golden_bytes *bytes)
 {
     struct lq_frame frame;
     size_t used;
@@ -131,8 +86,8 @@ static const char *check_more(const struct lq_direction *direction, const struct
                : "decided too early";
 }
 
-static const char *check_vector(const struct lq_direction *direction, const struct bytes *bytes,
-                                const json_t *vector)
+static const char *check_vector(const struct lq_direction *direction,
+                                const struct golden_bytes *bytes, const json_t *vector)
 {
     const json_t *frame = json_object_get(vector, "frame");
     const json_t *error = json_object_get(vector, "error");
@@ -164,22 +119,21 @@ static const json_t *vector_named(const json_t *vectors, const char *name)
             return vector;
         }
     }
-    give_up(name, "a stream names no vector");
-    return NULL;
+    golden_give_up(name, "a stream names no vector");
 }
 
 /* Decodes frame by frame; a fault or an unfinished frame ends the stream. */
 static const char *check_stream(const struct lq_direction *direction, const json_t *vectors,
                                 const json_t *stream)
 {
-    struct bytes bytes = {.len = 0};
+    struct golden_bytes bytes = {.len = 0};
     size_t at = 0, i;
     const json_t *name;
 
     json_array_foreach(json_object_get(stream, "of"), i, name)
     {
         const json_t *vector = vector_named(vectors, json_string_value(name));
-        append_hex(&bytes, json_string_value(name), json_object_get(vector, "hex"));
+        golden_append_hex(&bytes, json_string_value(name), json_object_get(vector, "hex"));
     }
     json_array_foreach(json_object_get(stream, "of"), i, name)
     {
@@ -206,29 +160,25 @@ static const char *check_stream(const struct lq_direction *direction, const json
 
 static void run_file(const char *path)
 {
-    json_error_t problem;
-    json_t *root = json_load_file(path, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &problem);
+    json_t *root = golden_load(path);
     const struct lq_direction *direction = &lq_requests;
     const json_t *vectors = json_object_get(root, "vectors"), *item;
     size_t i;
 
-    if (root == NULL) {
-        give_up(path, problem.text);
-    }
     if (strcmp(json_string_value(json_object_get(root, "direction")), "answer") == 0) {
         direction = &lq_answers;
     }
     json_array_foreach(vectors, i, item)
     {
         const char *name = json_string_value(json_object_get(item, "name"));
-        struct bytes bytes = {.len = 0};
-        append_hex(&bytes, name, json_object_get(item, "hex"));
-        count(direction->name, name, check_vector(direction, &bytes, item));
+        struct golden_bytes bytes = {.len = 0};
+        golden_append_hex(&bytes, name, json_object_get(item, "hex"));
+        golden_count(direction->name, name, check_vector(direction, &bytes, item));
     }
     json_array_foreach(json_object_get(root, "streams"), i, item)
     {
         const char *name = json_string_value(json_object_get(item, "name"));
-        count("stream", name, check_stream(direction, vectors, item));
+        golden_count("stream", name, check_stream(direction, vectors, item));
     }
     json_decref(root);
 }
@@ -238,6 +188,5 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         run_file(argv[i]);
     }
-    (void)printf("%d passed, %d failed\n", passed, failed);
-    return passed > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return golden_close();
 }

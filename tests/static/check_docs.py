@@ -8,7 +8,7 @@ import sys
 import tree
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-TOP = "|".join((*tree.LAYERS, "deploy", "docs"))
+TOP = "|".join((*tree.FOLDERS, "deploy", "docs"))
 CODE_PATH = re.compile(rf"`(?:\./)?((?:{TOP})/[A-Za-z0-9_./-]+)")
 HEADING = re.compile(r"^#+\s+(.*?)\s*#*$")
 

@@ -5,7 +5,13 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LAYERS = ("protocol", "consensus", "server", "client", "tests")
+FOLDERS = ("protocol", "consensus", "server", "client", "tests")
+LAYERS = (*FOLDERS, "replica")
+
+
+def layer_of(path):
+    """A layer is a folder at the top; but consensus/replica is one of its own, above consensus."""
+    return "replica" if path.parts[:2] == ("consensus", "replica") else path.parts[0]
 
 
 def files():

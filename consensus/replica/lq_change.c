@@ -1,0 +1,233 @@
+/* Changes of membership and of leadership, one at a time, each safe to repeat. */
+#include "lq_check.h"
+#include "lq_replica_impl.h"
+
+/* How long a transfer is tried before the leader goes on. */
+#define TRANSFER_ELECTIONS 4
+
+/* A removed node lives on for so long, so that a leader among them tells the others. */
+#define REMOVED_MS 500
+
+static bool submit(struct lq_replica *replica, const struct lq_members *members)
+{
+    struct lq_buffer bytes;
+    bool is_taken;
+    lq_buffer_init(&bytes);
+    lq_members_encode(members, &bytes);
+    is_taken = lq_engine_submit(replica->engine, LQ_ENTRY_MEMBERS, bytes.bytes, bytes.len);
+    lq_buffer_done(&bytes);
+    return is_taken;
+}
+
+/* A change of the list, if raft can take one now. Two voters at least are left, or this one alone:
+ * another one, left alone, would lead without an election in a term that had a leader. */
+static enum lq_change_result change_list(struct lq_replica *replica,
+                                         const struct lq_members *members)
+{
+    size_t n_voters = lq_members_n_voters(members);
+    if (n_voters == 0 || (n_voters == 1 && !lq_members_is_voter(members, replica->options.node))) {
+        return LQ_CHANGE_INVALID;
+    }
+    if (!lq_engine_can_change(replica->engine) || replica->promoting != 0 ||
+        replica->transfer_to != 0) {
+        return LQ_CHANGE_BUSY;
+    }
+    return submit(replica, members) ? LQ_CHANGE_STARTED : LQ_CHANGE_BUSY;
+}
+
+static enum lq_change_result add(struct lq_replica *replica, uint32_t node, const char *address)
+{
+    struct lq_members members = *lq_engine_members(replica->engine);
+    const struct lq_member *present = lq_members_find(&members, node);
+    struct lq_origin_state origin;
+    if (present != NULL) {
+        return address != NULL && strcmp(present->address, address) == 0 ? LQ_CHANGE_DONE
+                                                                         : LQ_CHANGE_INVALID;
+    }
+    if (address == NULL || lq_table_origin(replica->table, node, &origin) ||
+        !lq_members_add(&members, node, address, LQ_ROLE_STANDBY)) {
+        return LQ_CHANGE_INVALID; /* among others: the id of a node that was here before */
+    }
+    return change_list(replica, &members);
+}
+
+static enum lq_change_result promote(struct lq_replica *replica, uint32_t node)
+{
+    const struct lq_member *member = lq_members_find(lq_engine_members(replica->engine), node);
+    if (member == NULL) {
+        return LQ_CHANGE_INVALID;
+    }
+    if (member->role == LQ_ROLE_VOTER) {
+        return LQ_CHANGE_DONE;
+    }
+    if (replica->promoting == node) {
+        return LQ_CHANGE_STARTED;
+    }
+    if (replica->promoting != 0 || replica->transfer_to != 0 ||
+        !lq_engine_can_change(replica->engine)) {
+        return LQ_CHANGE_BUSY;
+    }
+    replica->promoting = node;
+    replica->is_catching_up = false;
+    return LQ_CHANGE_STARTED;
+}
+
+static enum lq_change_result demote(struct lq_replica *replica, uint32_t node)
+{
+    struct lq_members members = *lq_engine_members(replica->engine);
+    if (!lq_members_is_voter(&members, node)) {
+        return lq_members_find(&members, node) != NULL ? LQ_CHANGE_DONE : LQ_CHANGE_INVALID;
+    }
+    (void)lq_members_set_role(&members, node, LQ_ROLE_STANDBY);
+    return change_list(replica, &members);
+}
+
+static enum lq_change_result remove_member(struct lq_replica *replica, uint32_t node)
+{
+    struct lq_members members = *lq_engine_members(replica->engine);
+    if (!lq_members_remove(&members, node)) {
+        return LQ_CHANGE_DONE;
+    }
+    if (replica->promoting == node) {
+        return LQ_CHANGE_BUSY;
+    }
+    return change_list(replica, &members);
+}
+
+/* The linked voter that has the most of the log. */
+static uint32_t furthest(const struct lq_replica *replica)
+{
+    uint32_t node = 0;
+    uint64_t match = 0;
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        const struct lq_peer *peer = &replica->peers[i];
+        uint64_t theirs = lq_engine_match(replica->engine, peer->node);
+        if (peer->is_linked && theirs > match &&
+            lq_members_is_voter(lq_engine_members(replica->engine), peer->node)) {
+            node = peer->node;
+            match = theirs;
+        }
+    }
+    return node;
+}
+
+static enum lq_change_result transfer(struct lq_replica *replica, uint32_t node)
+{
+    if (node == replica->options.node) {
+        return LQ_CHANGE_DONE;
+    }
+    node = node == 0 ? furthest(replica) : node;
+    if (!lq_members_is_voter(lq_engine_members(replica->engine), node)) {
+        return LQ_CHANGE_INVALID;
+    }
+    if (replica->transfer_to != 0 && replica->transfer_to != node) {
+        return LQ_CHANGE_BUSY;
+    }
+    replica->transfer_to = node;
+    replica->transfer_until_ms =
+        replica->now_ms + TRANSFER_ELECTIONS * (uint64_t)replica->options.election_ms;
+    return LQ_CHANGE_STARTED;
+}
+
+enum lq_change_result lq_replica_change(struct lq_replica *replica, enum lq_change_kind kind,
+                                        uint32_t node, const char *address)
+{
+    if (!replica->lead.is_leading || replica->stop != NULL) {
+        return LQ_CHANGE_NOT_LEADER;
+    }
+    if (!replica->lead.is_ready) {
+        return LQ_CHANGE_BUSY; /* an entry of this term must be committed first */
+    }
+    switch (kind) {
+    case LQ_CHANGE_ADD:
+        return add(replica, node, address);
+    case LQ_CHANGE_PROMOTE:
+        return promote(replica, node);
+    case LQ_CHANGE_DEMOTE:
+        return demote(replica, node);
+    case LQ_CHANGE_REMOVE:
+        return remove_member(replica, node);
+    case LQ_CHANGE_TRANSFER:
+        return transfer(replica, node);
+    }
+    return LQ_CHANGE_INVALID;
+}
+
+/* ---- In each turn. */
+
+static void go_on_promoting(struct lq_replica *replica)
+{
+    struct lq_members members = *lq_engine_members(replica->engine);
+    uint32_t node = replica->promoting;
+    if (!replica->is_catching_up) {
+        if (lq_engine_can_change(replica->engine)) {
+            replica->is_catching_up = true;
+            lq_engine_catch_up(replica->engine, node);
+            /* Raft looks at its progress only when an entry of ours is acknowledged. */
+            lq_lead_propose_empty(replica);
+        }
+        return;
+    }
+    switch (lq_engine_catch_up_state(replica->engine, node)) {
+    case LQ_CATCH_UP_RUNNING:
+        return;
+    case LQ_CATCH_UP_FINISHED:
+        replica->promoting = 0;
+        if (lq_members_set_role(&members, node, LQ_ROLE_VOTER)) {
+            (void)change_list(replica, &members);
+        }
+        return;
+    case LQ_CATCH_UP_ABORTED:
+    case LQ_CATCH_UP_NONE:
+        replica->promoting = 0;
+        return;
+    }
+}
+
+static void go_on_transferring(struct lq_replica *replica)
+{
+    if (replica->now_ms >= replica->transfer_until_ms) {
+        replica->transfer_to = 0;
+    } else {
+        (void)lq_engine_transfer(replica->engine, replica->transfer_to);
+    }
+}
+
+void lq_change_turn(struct lq_replica *replica)
+{
+    if (replica->removed_ms != 0 && replica->now_ms >= replica->removed_ms + REMOVED_MS) {
+        lq_replica_stop(replica,
+                        "this node was removed from the cluster (log index %llu); to come "
+                        "back it must be added under a new id, with an empty data "
+                        "directory",
+                        (unsigned long long)replica->members_index);
+    }
+    if (!replica->lead.is_ready) {
+        return;
+    }
+    if (replica->promoting != 0) {
+        go_on_promoting(replica);
+    }
+    if (replica->store.retry_ms != 0 && replica->transfer_to == 0) {
+        (void)transfer(replica, 0); /* the disk is full: another leads better */
+    }
+    if (replica->transfer_to != 0) {
+        go_on_transferring(replica);
+    }
+    lq_replica_watch_role(replica);
+}
+
+bool lq_change_stops_proposals(const struct lq_replica *replica)
+{
+    return replica->transfer_to != 0 || lq_engine_is_transferring(replica->engine) ||
+           replica->store.retry_ms != 0;
+}
+
+uint64_t lq_change_deadline(const struct lq_replica *replica)
+{
+    uint64_t deadline = replica->removed_ms != 0 ? replica->removed_ms + REMOVED_MS : LQ_NEVER;
+    if (replica->transfer_to != 0) {
+        deadline = lq_earlier(deadline, replica->transfer_until_ms);
+    }
+    return deadline;
+}

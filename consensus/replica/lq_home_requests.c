@@ -1,0 +1,257 @@
+/* Requests of sessions at their origin, and their answers.
+ *
+ *   HELD ---- numbered ----> SENT -- outcome QUEUED --> SENT -- outcome --> answer
+ *    |                         |                                  |
+ *    cancelled, given up       given up: OVERDUE, and goes on     old grant: CONFIRMING -> answer
+ *    -> answer                                                    once a renewal proved it
+ *
+ * No answer is invented: what is held was never seen by anybody and may be answered here; what has
+ * a number is answered by its outcome alone. */
+#include "lq_check.h"
+#include "lq_frame.h"
+#include "lq_home_impl.h"
+#include "lq_mem.h"
+#include "lq_planted.h"
+
+#include <stdlib.h>
+
+static const uint64_t patience_of[LQ_HOME_TIMERS] = {1000, 5000, 10000};
+
+/* A grant that old is confirmed before it is delivered: 500 ms, or a quarter of its lease. */
+#define FRESH_MS 500
+
+void lq_home_answer(struct lq_replica *replica, struct lq_request *request,
+                    enum lq_answer_kind kind, uint64_t token)
+{
+    struct lq_home *home = &replica->home;
+    if (home->n_answers == home->answers_cap) {
+        home->answers_cap = home->answers_cap == 0 ? 64 : 2 * home->answers_cap;
+        home->answers = lq_realloc(home->answers, home->answers_cap, sizeof *home->answers);
+    }
+    home->answers[home->n_answers++] =
+        (struct lq_answer){.request = request, .kind = kind, .token = token};
+}
+
+void lq_home_set_timer(struct lq_replica *replica, struct lq_request *request,
+                       enum lq_home_timer timer)
+{
+    lq_list_remove(&request->in_timer);
+    if (timer != LQ_HOME_NO_TIMER) {
+        request->patience_ms = replica->now_ms + patience_of[timer];
+        lq_list_append(&replica->home.timers[timer], &request->in_timer);
+    }
+}
+
+/* ---- Numbered requests. */
+
+static struct lq_request *find(struct lq_home *home, uint64_t seq)
+{
+    struct lq_map_node *node = lq_map_chain(&home->by_seq, lq_map_spread(seq));
+    for (; node != NULL; node = node->next) {
+        struct lq_request *request = LQ_CONTAINER(node, struct lq_request, by_seq);
+        if (request->seq == seq) {
+            return request;
+        }
+    }
+    return NULL;
+}
+
+static void list_by_seq(struct lq_home *home, struct lq_request *request, uint64_t seq)
+{
+    request->seq = seq;
+    lq_map_insert(&home->by_seq, &request->by_seq, lq_map_spread(seq));
+}
+
+/* The last answer of a numbered request. */
+static void finish(struct lq_replica *replica, struct lq_request *request, enum lq_answer_kind kind,
+                   uint64_t token)
+{
+    lq_map_remove(&replica->home.by_seq, &request->by_seq);
+    lq_home_set_timer(replica, request, LQ_HOME_NO_TIMER);
+    lq_home_answer(replica, request, kind, token);
+}
+
+static enum lq_command_type command_type(const struct lq_request *request)
+{
+    switch (request->op) {
+    case LQ_OP_ACQUIRE:
+        return LQ_COMMAND_ACQUIRE;
+    case LQ_OP_RELEASE:
+        return LQ_COMMAND_RELEASE;
+    default:
+        LQ_CHECK(request->op == LQ_OP_RENEW);
+        return LQ_COMMAND_RENEW;
+    }
+}
+
+void lq_home_number_request(struct lq_replica *replica, struct lq_request *request)
+{
+    struct lq_command command = {.type = (uint8_t)command_type(request),
+                                 .wait_s = request->wait_s,
+                                 .lease_s = request->lease_s,
+                                 .key_len = request->key_len,
+                                 .owner = request->owner,
+                                 .token = request->token,
+                                 .key = request->key};
+    bool is_acquire = request->op == LQ_OP_ACQUIRE;
+    uint64_t seq = lq_home_number(replica, &command);
+    request->backend_state = LQ_HOME_SENT;
+    if (LQ_PLANTED(LQ_PLANT_ANSWER_EARLY) && request->op == LQ_OP_RELEASE) {
+        lq_home_set_timer(replica, request, LQ_HOME_NO_TIMER);
+        lq_home_answer(replica, request, LQ_ANSWER_RELEASED, 0);
+        return;
+    }
+    list_by_seq(&replica->home, request, seq);
+    lq_home_set_timer(replica, request,
+                      !is_acquire            ? LQ_HOME_TIMER_CHANGE
+                      : request->wait_s == 0 ? LQ_HOME_TIMER_ACQUIRE
+                                             : LQ_HOME_NO_TIMER);
+}
+
+/* ---- Outcomes. */
+
+static bool is_fresh(const struct lq_replica *replica, const struct lq_outcome *outcome)
+{
+    uint64_t quarter_ms = (uint64_t)outcome->lease_s * 250;
+    uint64_t age = lq_cluster_clock_age(&replica->clock, outcome->stamp_ms, replica->now_ms);
+    return age < (quarter_ms < FRESH_MS ? quarter_ms : FRESH_MS) ||
+           LQ_PLANTED(LQ_PLANT_STALE_GRANT);
+}
+
+/* A grant, or its renewal: news only if it is fresh. Nobody hears it otherwise than as held from
+ * now on. */
+static void granted(struct lq_replica *replica, struct lq_request *request,
+                    const struct lq_outcome *outcome)
+{
+    struct lq_command renew = {.type = LQ_COMMAND_RENEW,
+                               .lease_s = request->lease_s,
+                               .key_len = request->key_len,
+                               .token = outcome->token,
+                               .key = request->key};
+    if (request->session == NULL || is_fresh(replica, outcome)) {
+        finish(replica, request, LQ_ANSWER_GRANTED, outcome->token);
+        return;
+    }
+    lq_map_remove(&replica->home.by_seq, &request->by_seq);
+    request->backend_state = LQ_HOME_CONFIRMING;
+    list_by_seq(&replica->home, request, lq_home_number(replica, &renew));
+    lq_home_set_timer(replica, request,
+                      request->is_overdue ? LQ_HOME_NO_TIMER : LQ_HOME_TIMER_ACQUIRE);
+}
+
+void lq_home_outcome(struct lq_replica *replica, const struct lq_outcome *outcome)
+{
+    struct lq_request *request = find(&replica->home, outcome->seq);
+    if (request == NULL) {
+        return; /* it was told before, or is of a cancel */
+    }
+    switch ((enum lq_outcome_kind)outcome->kind) {
+    case LQ_OUTCOME_GRANTED:
+        granted(replica, request, outcome);
+        break;
+    case LQ_OUTCOME_TIMEOUT:
+        finish(replica, request, LQ_ANSWER_TIMEOUT, 0);
+        break;
+    case LQ_OUTCOME_BUSY:
+        finish(replica, request, LQ_ANSWER_BUSY, 0);
+        break;
+    case LQ_OUTCOME_RELEASED:
+        finish(replica, request, LQ_ANSWER_RELEASED, 0);
+        break;
+    case LQ_OUTCOME_NOT_HELD:
+        finish(replica, request,
+               request->backend_state == LQ_HOME_CONFIRMING ? LQ_ANSWER_LOST : LQ_ANSWER_NOT_HELD,
+               0);
+        break;
+    case LQ_OUTCOME_RENEWED:
+        if (request->backend_state == LQ_HOME_CONFIRMING) {
+            granted(replica, request, outcome);
+        } else {
+            finish(replica, request, LQ_ANSWER_RENEWED, 0);
+        }
+        break;
+    case LQ_OUTCOME_CANCELLED:
+        finish(replica, request, LQ_ANSWER_CANCELLED, 0);
+        break;
+    case LQ_OUTCOME_QUEUED:
+    case LQ_OUTCOME_NOT_QUEUED:
+    case LQ_OUTCOME_SKIPPED:
+    case LQ_OUTCOME_OPENED:
+    case LQ_OUTCOME_REFUSED:
+    case LQ_OUTCOME_CLOSED:
+    case LQ_OUTCOME_EXPIRED:
+    case LQ_OUTCOME_STALE:
+        break;
+    }
+}
+
+/* ---- All numbered requests at once. */
+
+struct all {
+    struct lq_request **items;
+    size_t n;
+};
+
+static void collect(struct lq_map_node *node, void *argument)
+{
+    struct all *all = argument;
+    all->items[all->n++] = LQ_CONTAINER(node, struct lq_request, by_seq);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct lq_request *const *left = a, *const *right = b;
+    return ((*left)->seq > (*right)->seq) - ((*left)->seq < (*right)->seq);
+}
+
+/* In the order of their numbers; free with lq_free. */
+static struct all all_numbered(struct lq_home *home)
+{
+    struct all all = {.items = lq_calloc(home->by_seq.count + 1, sizeof(struct lq_request *))};
+    lq_map_each(&home->by_seq, collect, &all);
+    qsort(all.items, all.n, sizeof *all.items, by_number);
+    return all;
+}
+
+void lq_home_drop_numbered(struct lq_replica *replica)
+{
+    struct all all = all_numbered(&replica->home);
+    for (size_t i = 0; i < all.n; i++) {
+        finish(replica, all.items[i], LQ_ANSWER_LOST, 0);
+    }
+    lq_free(all.items);
+}
+
+/* What a snapshot has behind it without telling: the acquire may be waiting or holding; of
+ * everything else nobody knows any more. */
+static void look_up(struct lq_replica *replica, struct lq_request *request)
+{
+    struct lq_outcome outcome;
+    enum lq_fate fate = LQ_FATE_GONE;
+    if (request->op == LQ_OP_ACQUIRE && request->backend_state == LQ_HOME_SENT) {
+        fate = lq_table_fate(replica->table, replica->home.id, request->seq, request->key,
+                             request->key_len, &outcome);
+    }
+    if (fate == LQ_FATE_HOLDING) {
+        granted(replica, request, &outcome);
+    } else if (fate == LQ_FATE_GONE) {
+        finish(replica, request, LQ_ANSWER_LOST, 0);
+    }
+}
+
+void lq_home_reinstalled(struct lq_replica *replica)
+{
+    struct lq_origin_state state;
+    struct all all;
+    lq_home_look(replica);
+    if (!replica->home.is_open || !lq_table_origin(replica->table, replica->options.node, &state)) {
+        return;
+    }
+    all = all_numbered(&replica->home);
+    for (size_t i = 0; i < all.n; i++) {
+        if (all.items[i]->seq <= state.last_seq) {
+            look_up(replica, all.items[i]);
+        }
+    }
+    lq_free(all.items);
+}

@@ -1,0 +1,295 @@
+/* The other nodes: links, messages in both directions, and what follows from a link that broke. */
+#include "lq_check.h"
+#include "lq_mem.h"
+#include "lq_planted.h"
+#include "lq_replica_impl.h"
+
+/* A peer that was told nothing for so long gets a ping: who may be elected knows table time. */
+#define PING_MS 100
+
+/* How long a link that was refused stays down before the peer's origin is closed. */
+#define REFUSED_MS 100
+
+/* Tries of an election that need not wait for the timeout. */
+#define SKIP_FIRST_MS 8
+#define SKIP_LOW_MS   10
+#define SKIP_HIGH_MS  40
+
+/* ---- The list. */
+
+struct lq_peer *lq_peer_find(struct lq_replica *replica, uint32_t node)
+{
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        if (replica->peers[i].node == node) {
+            return &replica->peers[i];
+        }
+    }
+    return NULL;
+}
+
+static void empty(struct lq_peer *peer)
+{
+    lq_buffer_done(&peer->ready);
+    lq_buffer_done(&peer->held);
+    lq_free(peer->outcomes);
+    *peer = (struct lq_peer){0};
+}
+
+/* A place for one more: that of a node which is neither linked nor a member. */
+static struct lq_peer *free_place(struct lq_replica *replica)
+{
+    const size_t max = sizeof replica->peers / sizeof replica->peers[0];
+    if (replica->n_peers < max) {
+        return &replica->peers[replica->n_peers++];
+    }
+    for (size_t i = 0; i < max; i++) {
+        struct lq_peer *peer = &replica->peers[i];
+        if (!peer->is_linked && lq_members_find(lq_replica_members(replica), peer->node) == NULL) {
+            empty(peer);
+            return peer;
+        }
+    }
+    return NULL;
+}
+
+struct lq_peer *lq_peer_get(struct lq_replica *replica, uint32_t node)
+{
+    struct lq_peer *peer = lq_peer_find(replica, node);
+    if (peer == NULL && (peer = free_place(replica)) != NULL) {
+        *peer = (struct lq_peer){.node = node, .heard_loop = replica->loop_ms};
+    }
+    return peer;
+}
+
+void lq_peers_free(struct lq_replica *replica)
+{
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        empty(&replica->peers[i]);
+    }
+    replica->n_peers = 0;
+}
+
+/* ---- Sending. */
+
+/* Whether what must wait for term and vote has to wait now. */
+static bool must_hold(const struct lq_replica *replica)
+{
+    return lq_store_durable(&replica->store) < replica->hold_position &&
+           !LQ_PLANTED(LQ_PLANT_EARLY_MESSAGE);
+}
+
+void lq_peer_send(struct lq_replica *replica, struct lq_peer *peer,
+                  const struct lq_message *message, const struct lq_message_entry *entries,
+                  const struct lq_message_outcome *outcomes, bool is_held)
+{
+    struct lq_message full = *message;
+    bool waits = is_held && (peer->held.len > 0 || must_hold(replica));
+    if (!peer->is_linked) {
+        return;
+    }
+    full.time_ms = lq_replica_table_ms(replica);
+    full.ping_ms = replica->now_ms;
+    full.echo_ms = peer->ping_ms;
+    peer->sent_ms = replica->now_ms;
+    lq_message_put(waits ? &peer->held : &peer->ready, &full, entries, outcomes);
+}
+
+void lq_peers_release(struct lq_replica *replica)
+{
+    if (must_hold(replica)) {
+        return;
+    }
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        struct lq_peer *peer = &replica->peers[i];
+        if (peer->held.len > 0) {
+            lq_buffer_add(&peer->ready, peer->held.bytes, peer->held.len);
+            peer->held.len = 0;
+        }
+    }
+}
+
+/* ---- Links. */
+
+/* What the state tells of the peer's disk: a boot counter is used once. */
+static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
+                                       const struct lq_hello *hello)
+{
+    struct lq_origin_state origin;
+    bool is_known = lq_table_origin(replica->table, hello->from, &origin);
+    bool is_member = lq_members_find(&replica->members, hello->from) != NULL;
+    struct lq_hello mine = lq_replica_hello(replica, hello->from);
+    if (is_known && !is_member) {
+        return LQ_LINK_NOT_MEMBER;
+    }
+    if (hello->is_blank && !mine.is_blank && !mine.is_fresh &&
+        (is_known || lq_members_is_voter(lq_engine_members(replica->engine), hello->from))) {
+        return LQ_LINK_LOST_DISK;
+    }
+    if (is_known && origin.id.incarnation >> 32 > hello->boot) {
+        return LQ_LINK_OLD_DISK;
+    }
+    return LQ_LINK_OK;
+}
+
+enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct lq_hello *hello)
+{
+    struct lq_peer *peer = lq_peer_find(replica, hello->from);
+    enum lq_link_verdict verdict;
+    if (hello->cluster != replica->options.cluster) {
+        return LQ_LINK_WRONG_CLUSTER;
+    }
+    if (hello->to != replica->options.node || hello->from == replica->options.node) {
+        return LQ_LINK_WRONG_NODE;
+    }
+    if (peer != NULL && hello->boot < peer->boot) {
+        return LQ_LINK_OLD_LIFE;
+    }
+    verdict = judge_disk(replica, hello);
+    if (verdict != LQ_LINK_OK) {
+        return verdict;
+    }
+    peer = lq_peer_get(replica, hello->from);
+    if (peer == NULL) {
+        return LQ_LINK_WRONG_NODE;
+    }
+    if (peer->boot != 0 && hello->boot > peer->boot && replica->leader == peer->node) {
+        replica->dead_leader = peer->node; /* that life of it is over */
+        replica->skip_ms = replica->now_ms + lq_replica_random(replica, 0, SKIP_FIRST_MS);
+    }
+    peer->ready.len = peer->held.len = 0;
+    peer->is_linked = true;
+    peer->is_full = peer->is_refused = false;
+    peer->boot = hello->boot;
+    peer->is_new = hello->is_blank || hello->is_fresh;
+    peer->ping_ms = 0;
+    peer->heard_loop = replica->loop_ms;
+    lq_engine_peer_full(replica->engine, peer->node, false);
+    lq_peer_send(replica, peer, &(struct lq_message){.kind = LQ_MESSAGE_PING}, NULL, NULL, false);
+    lq_peers_try_to_form(replica);
+    return LQ_LINK_OK;
+}
+
+void lq_replica_link_down(struct lq_replica *replica, uint32_t node, bool is_refused)
+{
+    struct lq_peer *peer = lq_peer_find(replica, node);
+    if (peer == NULL) {
+        return;
+    }
+    peer->is_linked = false;
+    peer->ready.len = peer->held.len = 0;
+    peer->sending.is_active = false;
+    if (is_refused && !peer->is_refused) {
+        peer->is_refused = true;
+        peer->refused_loop = replica->loop_ms;
+    }
+    if (is_refused && replica->leader == node) {
+        replica->dead_leader = node;
+        replica->skip_ms = replica->now_ms + lq_replica_random(replica, 0, SKIP_FIRST_MS);
+    }
+}
+
+void lq_replica_link_full(struct lq_replica *replica, uint32_t node, bool is_full)
+{
+    struct lq_peer *peer = lq_peer_find(replica, node);
+    if (peer != NULL) {
+        peer->is_full = is_full;
+        lq_engine_peer_full(replica->engine, node, is_full);
+    }
+}
+
+void lq_peers_try_to_form(struct lq_replica *replica)
+{
+    const struct lq_members *members = &replica->options.bootstrap;
+    struct lq_buffer bytes;
+    if (replica->is_formed || members->n == 0 || replica->applied > 0) {
+        return;
+    }
+    for (size_t i = 0; i < members->n; i++) {
+        const struct lq_peer *peer = lq_peer_find(replica, members->items[i].node);
+        if (members->items[i].node != replica->options.node &&
+            (peer == NULL || !peer->is_linked || !peer->is_new)) {
+            return;
+        }
+    }
+    lq_buffer_init(&bytes);
+    lq_members_encode(members, &bytes);
+    lq_replica_put_held(replica, &(struct lq_journal_record){.kind = LQ_JOURNAL_TERM, .term = 1});
+    lq_log_append(&replica->log, 1, LQ_ENTRY_MEMBERS,
+                  lq_journal_entry_check(1, 1, LQ_ENTRY_MEMBERS, bytes.bytes, bytes.len),
+                  bytes.bytes, bytes.len);
+    lq_replica_put_held(replica,
+                        &(struct lq_journal_record){.kind = LQ_JOURNAL_ENTRY,
+                                                    .type = LQ_ENTRY_MEMBERS,
+                                                    .len = (uint32_t)bytes.len,
+                                                    .index = 1,
+                                                    .term = 1,
+                                                    .check = lq_log_at(&replica->log, 1)->check,
+                                                    .bytes = bytes.bytes});
+    lq_buffer_done(&bytes);
+    lq_replica_start_engine(replica, 1, 0);
+}
+
+/* ---- Timers. */
+
+/* The leader's process is gone: elections begin at once, again and again until one succeeds, unless
+ * a real vote is under way. */
+static void skip(struct lq_replica *replica)
+{
+    if (replica->dead_leader == 0 || replica->now_ms < replica->skip_ms) {
+        return;
+    }
+    if (replica->role == LQ_ENGINE_LEADER ||
+        (replica->leader != 0 && replica->leader != replica->dead_leader)) {
+        replica->dead_leader = 0;
+        return;
+    }
+    if (lq_engine_may_skip(replica->engine, replica->dead_leader) &&
+        lq_engine_skip_timeout(replica->engine)) {
+        lq_effects_note(&replica->effects, LQ_NOTE_SKIP, replica->dead_leader, 0);
+        lq_replica_watch_role(replica);
+    }
+    replica->skip_ms = replica->now_ms + lq_replica_random(replica, SKIP_LOW_MS, SKIP_HIGH_MS);
+}
+
+/* The leader closes the origins of nodes that are gone, or silent for too long. */
+static void watch_origins(struct lq_replica *replica)
+{
+    struct lq_origin_state origin = {0};
+    while (lq_table_next_origin(replica->table, origin.id.node, &origin)) {
+        bool is_other = origin.is_open && origin.id.node != replica->options.node;
+        struct lq_peer *peer = is_other ? lq_peer_get(replica, origin.id.node) : NULL;
+        if (peer != NULL &&
+            (replica->loop_ms >= peer->heard_loop + replica->options.origin_timeout_ms ||
+             (peer->is_refused && replica->loop_ms >= peer->refused_loop + REFUSED_MS))) {
+            lq_lead_close(replica, origin.id);
+        }
+    }
+}
+
+void lq_peers_turn(struct lq_replica *replica)
+{
+    skip(replica);
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        struct lq_peer *peer = &replica->peers[i];
+        if (peer->is_linked && replica->now_ms >= peer->sent_ms + PING_MS) {
+            lq_peer_send(replica, peer, &(struct lq_message){.kind = LQ_MESSAGE_PING}, NULL, NULL,
+                         false);
+        }
+    }
+    if (replica->lead.is_ready && replica->loop_ms >= replica->watched_loop + REFUSED_MS / 2) {
+        replica->watched_loop = replica->loop_ms;
+        watch_origins(replica);
+    }
+}
+
+uint64_t lq_peers_deadline(const struct lq_replica *replica)
+{
+    uint64_t deadline = replica->dead_leader != 0 ? replica->skip_ms : LQ_NEVER;
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        const struct lq_peer *peer = &replica->peers[i];
+        if (peer->is_linked) {
+            deadline = lq_earlier(deadline, peer->sent_ms + PING_MS);
+        }
+    }
+    return deadline;
+}

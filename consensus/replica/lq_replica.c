@@ -1,0 +1,164 @@
+#include "lq_replica.h"
+
+#include "lq_check.h"
+#include "lq_replica_impl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Time in which the loop did not run, beyond this, does not count as silence of others. */
+#define LOOP_STEP_MS 200
+
+uint64_t lq_replica_random(struct lq_replica *replica, uint64_t low, uint64_t high)
+{
+    uint64_t mixed = replica->random += UINT64_C(0x9E3779B97F4A7C15); /* splitmix64 */
+    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return low + (mixed ^ (mixed >> 31)) % (high - low + 1);
+}
+
+void lq_replica_stop(struct lq_replica *replica, const char *format, ...)
+{
+    va_list arguments;
+    if (replica->stop != NULL) {
+        return;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(replica->stop_text, sizeof replica->stop_text, format, arguments);
+    va_end(arguments);
+    replica->stop = replica->stop_text;
+}
+
+uint64_t lq_replica_table_ms(const struct lq_replica *replica)
+{
+    return lq_cluster_clock_now(&replica->clock, replica->now_ms);
+}
+
+/* ---- Roles. */
+
+static void tell_role(struct lq_replica *replica)
+{
+    switch (replica->role) {
+    case LQ_ENGINE_LEADER:
+        lq_effects_note(&replica->effects, LQ_NOTE_LEADER, replica->term, 0);
+        break;
+    case LQ_ENGINE_CANDIDATE:
+        lq_effects_note(&replica->effects, LQ_NOTE_CANDIDATE, replica->term, 0);
+        break;
+    case LQ_ENGINE_FOLLOWER:
+        lq_effects_note(&replica->effects, LQ_NOTE_FOLLOWER, replica->term, replica->leader);
+        break;
+    }
+}
+
+void lq_replica_watch_role(struct lq_replica *replica)
+{
+    enum lq_engine_role role = lq_engine_role(replica->engine);
+    uint64_t term = lq_engine_term(replica->engine);
+    uint32_t leader = lq_engine_leader(replica->engine);
+    const char *fault = lq_engine_fault(replica->engine);
+    if (fault != NULL) {
+        lq_replica_stop(replica, "%s", fault);
+        return;
+    }
+    if (role == replica->role && term == replica->term && leader == replica->leader) {
+        return;
+    }
+    if (leader != replica->leader || term != replica->term) {
+        lq_cluster_clock_forget_leader(&replica->clock);
+    }
+    if (replica->lead.is_leading && (role != LQ_ENGINE_LEADER || term != replica->term)) {
+        lq_lead_end(replica);
+    }
+    replica->role = role;
+    replica->term = term;
+    replica->leader = leader;
+    if (leader != 0 && leader != replica->dead_leader) {
+        replica->dead_leader = 0;
+    }
+    tell_role(replica);
+    if (role == LQ_ENGINE_LEADER && !replica->lead.is_leading) {
+        lq_lead_begin(replica);
+    }
+}
+
+/* ---- Turns. */
+
+void lq_replica_turn(struct lq_replica *replica, uint64_t now_ms)
+{
+    uint64_t passed = now_ms - replica->now_ms;
+    uint64_t budget = LQ_TURN_COMMANDS;
+    LQ_CHECK(now_ms >= replica->now_ms);
+    if (replica->stop != NULL) {
+        return;
+    }
+    replica->now_ms = now_ms;
+    replica->loop_ms += passed < LOOP_STEP_MS ? passed : LOOP_STEP_MS;
+    lq_engine_set_time(replica->engine, now_ms);
+    lq_engine_tick(replica->engine);
+    lq_replica_watch_role(replica);
+    lq_peers_turn(replica);
+    lq_apply(replica, &budget);
+    lq_change_turn(replica);
+    lq_lead_turn(replica);
+    lq_home_turn(replica);
+    lq_snapshots_turn(replica);
+    lq_transfer_turn(replica);
+}
+
+void lq_replica_flush(struct lq_replica *replica)
+{
+    if (replica->stop != NULL) {
+        return;
+    }
+    lq_home_flush(replica);
+    lq_lead_flush(replica);
+    lq_store_run(&replica->store, replica->now_ms);
+    lq_peers_release(replica);
+    lq_replica_watch_role(replica);
+}
+
+/* The messages of one peer that may leave, as one effect. */
+static bool take_messages(struct lq_replica *replica, struct lq_effect *ret_effect)
+{
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        struct lq_peer *peer = &replica->peers[i];
+        if (peer->ready.len > 0) {
+            lq_effects_move(&replica->effects,
+                            &(struct lq_effect){.kind = LQ_EFFECT_SEND, .node = peer->node},
+                            &peer->ready);
+            return lq_effects_take(&replica->effects, ret_effect);
+        }
+    }
+    return false;
+}
+
+bool lq_replica_take(struct lq_replica *replica, struct lq_effect *ret_effect)
+{
+    if (replica->stop != NULL && !replica->is_stop_told) {
+        replica->is_stop_told = true;
+        *ret_effect = (struct lq_effect){.kind = LQ_EFFECT_STOP, .text = replica->stop};
+        return true;
+    }
+    if (replica->stop != NULL) {
+        return false;
+    }
+    return lq_effects_take(&replica->effects, ret_effect) || take_messages(replica, ret_effect);
+}
+
+uint64_t lq_replica_deadline(const struct lq_replica *replica)
+{
+    uint64_t deadline = lq_engine_deadline(replica->engine);
+    if (replica->stop != NULL) {
+        return LQ_NEVER;
+    }
+    if (lq_apply_has_more(replica) || lq_snapshots_are_busy(replica)) {
+        return 0;
+    }
+    deadline = lq_earlier(deadline, lq_peers_deadline(replica));
+    deadline = lq_earlier(deadline, lq_lead_deadline(replica));
+    deadline = lq_earlier(deadline, lq_home_deadline(replica));
+    deadline = lq_earlier(deadline, lq_transfer_deadline(replica));
+    deadline = lq_earlier(deadline, lq_change_deadline(replica));
+    return lq_earlier(deadline, lq_store_deadline(&replica->store));
+}

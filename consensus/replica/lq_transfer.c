@@ -1,0 +1,294 @@
+/* Snapshots on their way from the leader to a follower whose next entry the log has no more. Raft
+ * knows nothing of pieces: they travel beside it, and it is told when the whole file is on the
+ * follower's disk, verified. */
+#include "lq_check.h"
+#include "lq_mem.h"
+#include "lq_replica_impl.h"
+
+/* A transfer in which nothing moves for so long is given up; raft will ask for another. */
+#define GIVE_UP_MS 30000
+
+/* A transfer keeps newer snapshots from being taken as long as it moves. */
+#define PIN_MS 10000
+
+/* The largest snapshot that is taken from a peer. */
+#define TOTAL_MAX (UINT64_C(1) << 40)
+
+/* ---- The leader's side. */
+
+static uint64_t again_ms(const struct lq_replica *replica)
+{
+    return 5 * (uint64_t)replica->options.heartbeat_ms;
+}
+
+void lq_transfer_want(struct lq_replica *replica, uint32_t node, struct lq_log_point point)
+{
+    const struct lq_finished *newest = &replica->snapshots.newest;
+    struct lq_peer *peer = lq_peer_find(replica, node);
+    if (peer == NULL || !peer->is_linked || peer->sending.is_active ||
+        newest->name.index < point.index) {
+        return;
+    }
+    peer->sending = (struct lq_sending){.is_active = true,
+                                        .name = newest->name,
+                                        .total = newest->total,
+                                        .check = newest->check,
+                                        .moved_ms = replica->now_ms};
+}
+
+bool lq_transfer_is_pinned(const struct lq_replica *replica)
+{
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        const struct lq_sending *sending = &replica->peers[i].sending;
+        if (sending->is_active && replica->now_ms < sending->moved_ms + PIN_MS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_piece(struct lq_replica *replica, struct lq_peer *peer)
+{
+    struct lq_sending *sending = &peer->sending;
+    uint64_t left = sending->total - sending->wanted;
+    sending->is_reading = true;
+    replica->snapshots.is_reading = true;
+    replica->snapshots.reading_for = peer->node;
+    lq_effects_put(&replica->effects,
+                   &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_READ,
+                                       .snapshot = sending->name,
+                                       .offset = sending->wanted,
+                                       .len = left < LQ_CHUNK_BYTES ? left : LQ_CHUNK_BYTES});
+}
+
+static bool is_due(const struct lq_replica *replica, const struct lq_peer *peer)
+{
+    const struct lq_sending *sending = &peer->sending;
+    return sending->is_active && !sending->is_reading && !peer->is_full && peer->is_linked &&
+           (sending->sent_ms == 0 || replica->now_ms >= sending->sent_ms + again_ms(replica));
+}
+
+void lq_transfer_turn(struct lq_replica *replica)
+{
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        struct lq_peer *peer = &replica->peers[i];
+        struct lq_sending *sending = &peer->sending;
+        if (sending->is_active && !sending->is_reading &&
+            replica->now_ms >= sending->moved_ms + GIVE_UP_MS) {
+            sending->is_active = false;
+        }
+        if (!replica->snapshots.is_reading && is_due(replica, peer)) {
+            read_piece(replica, peer);
+        }
+    }
+}
+
+uint64_t lq_transfer_deadline(const struct lq_replica *replica)
+{
+    uint64_t deadline = LQ_NEVER;
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        const struct lq_peer *peer = &replica->peers[i];
+        const struct lq_sending *sending = &peer->sending;
+        if (sending->is_active && peer->is_linked && !peer->is_full && !sending->is_reading &&
+            !replica->snapshots.is_reading) {
+            deadline =
+                lq_earlier(deadline, sending->sent_ms == 0 ? replica->now_ms
+                                                           : sending->sent_ms + again_ms(replica));
+        }
+    }
+    return deadline;
+}
+
+void lq_replica_snapshot_read(struct lq_replica *replica, uint64_t offset, const uint8_t *bytes,
+                              size_t len)
+{
+    struct lq_peer *peer = lq_peer_find(replica, replica->snapshots.reading_for);
+    struct lq_sending *sending = peer == NULL ? NULL : &peer->sending;
+    replica->snapshots.is_reading = false;
+    if (replica->stop != NULL || sending == NULL || !sending->is_reading) {
+        return;
+    }
+    sending->is_reading = false;
+    if (len == 0) {
+        sending->is_active = false; /* a newer one took its place */
+    }
+    if (!sending->is_active || offset != sending->wanted) {
+        return;
+    }
+    sending->sent_ms = replica->now_ms;
+    lq_peer_send(replica, peer,
+                 &(struct lq_message){.kind = LQ_MESSAGE_CHUNK,
+                                      .term = replica->term,
+                                      .index = sending->name.index,
+                                      .index_term = sending->name.term,
+                                      .total = sending->total,
+                                      .check = sending->check,
+                                      .offset = offset,
+                                      .bytes = bytes,
+                                      .len = len},
+                 NULL, NULL, false);
+}
+
+void lq_transfer_result(struct lq_replica *replica, uint32_t node, const struct lq_message *message)
+{
+    struct lq_peer *peer = lq_peer_find(replica, node);
+    struct lq_sending *sending = &peer->sending;
+    if (!sending->is_active || message->index != sending->name.index ||
+        message->check != sending->check || message->offset > sending->total) {
+        return;
+    }
+    if (message->is_refused || message->offset == sending->total) {
+        sending->is_active = false;
+    } else if (message->offset != sending->wanted) {
+        sending->wanted = message->offset;
+        sending->moved_ms = replica->now_ms;
+        sending->sent_ms = 0;
+    }
+}
+
+/* ---- The follower's side. */
+
+static void answer_chunk(struct lq_replica *replica, uint32_t node, const struct lq_message *chunk,
+                         uint64_t next)
+{
+    struct lq_peer *peer = lq_peer_find(replica, node);
+    lq_peer_send(replica, peer,
+                 &(struct lq_message){.kind = LQ_MESSAGE_CHUNK_RESULT,
+                                      .term = replica->term,
+                                      .index = chunk->index,
+                                      .check = chunk->check,
+                                      .offset = next},
+                 NULL, NULL, false);
+}
+
+static bool is_present(const struct lq_receiving *receiving, const struct lq_message *chunk)
+{
+    return receiving->is_active && receiving->name.index == chunk->index &&
+           receiving->name.term == chunk->index_term && receiving->check == chunk->check &&
+           receiving->total == chunk->total;
+}
+
+static void finish(struct lq_replica *replica)
+{
+    struct lq_receiving *receiving = &replica->snapshots.receiving;
+    if (receiving->have == receiving->total && !receiving->is_finishing && !receiving->is_loading &&
+        !replica->snapshots.taking.is_finishing) {
+        receiving->is_finishing = true;
+        lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_FINISH,
+                                                              .snapshot = receiving->name});
+    }
+}
+
+void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct lq_message *chunk)
+{
+    struct lq_receiving *receiving = &replica->snapshots.receiving;
+    if (chunk->term != replica->term || node != replica->leader || node == replica->options.node ||
+        receiving->is_finishing || receiving->is_loading ||
+        lq_engine_is_installing(replica->engine) || chunk->total > TOTAL_MAX ||
+        chunk->offset > chunk->total || chunk->len > chunk->total - chunk->offset) {
+        return;
+    }
+    if (chunk->index <= replica->applied) {
+        answer_chunk(replica, node, chunk, chunk->total); /* no use for it any more */
+        return;
+    }
+    if (!is_present(receiving, chunk) && chunk->offset == 0) {
+        *receiving = (struct lq_receiving){
+            .is_active = true,
+            .name = {.index = chunk->index, .term = chunk->index_term, .is_incoming = true},
+            .total = chunk->total,
+            .check = chunk->check};
+    }
+    if (!is_present(receiving, chunk)) {
+        answer_chunk(replica, node, chunk, 0);
+        return;
+    }
+    if (chunk->offset == receiving->have && chunk->len > 0) {
+        lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_WRITE,
+                                                              .snapshot = receiving->name,
+                                                              .offset = chunk->offset,
+                                                              .bytes = chunk->bytes,
+                                                              .len = chunk->len});
+        receiving->have += chunk->len;
+    }
+    answer_chunk(replica, node, chunk, receiving->have);
+    finish(replica);
+}
+
+void lq_transfer_finished(struct lq_replica *replica)
+{
+    struct lq_receiving *receiving = &replica->snapshots.receiving;
+    LQ_CHECK(receiving->is_finishing);
+    receiving->is_finishing = false;
+    receiving->is_loading = true;
+    lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_LOAD,
+                                                          .snapshot = receiving->name});
+}
+
+/* The whole file, back from the disk: only what is good in every byte is installed. */
+static bool install(struct lq_replica *replica, const uint8_t *bytes, size_t len)
+{
+    struct lq_snapshots *snapshots = &replica->snapshots;
+    struct lq_receiving *receiving = &snapshots->receiving;
+    struct lq_log_point point = {receiving->name.index, receiving->name.term};
+    struct lq_snapfile_head head;
+    struct lq_buffer state;
+    uint64_t check = 0;
+    bool is_good;
+    lq_buffer_init(&state);
+    is_good = lq_snapfile_read(bytes, len, UINT64_MAX, &head, &state, &check) == LQ_SNAPFILE_OK &&
+              check == receiving->check && head.cluster == replica->options.cluster &&
+              head.index == point.index && head.term == point.term;
+    if (is_good) {
+        snapshots->restored = lq_snapshot_restore(state.bytes, state.len, replica->options.secret);
+        is_good = snapshots->restored != NULL;
+    }
+    lq_buffer_done(&state);
+    if (!is_good) {
+        return false;
+    }
+    snapshots->incoming = (struct lq_finished){.name = {.index = head.index, .term = head.term},
+                                               .total = receiving->total,
+                                               .check = check,
+                                               .members_index = head.members_index,
+                                               .members = head.members};
+    return lq_engine_install(replica->engine, replica->leader, point, &head.members,
+                             head.members_index);
+}
+
+void lq_replica_snapshot_loaded(struct lq_replica *replica, const uint8_t *bytes, size_t len)
+{
+    struct lq_snapshots *snapshots = &replica->snapshots;
+    if (replica->stop != NULL) {
+        return;
+    }
+    LQ_CHECK(snapshots->receiving.is_loading);
+    if (install(replica, bytes, len)) {
+        lq_home_reinstalled(replica);
+    }
+    lq_table_free(snapshots->restored); /* what was not installed */
+    snapshots->restored = NULL;
+    snapshots->receiving = (struct lq_receiving){0};
+    lq_replica_watch_role(replica);
+}
+
+/* Raft takes it: from now on this is the state. */
+void lq_transfer_install(struct lq_replica *replica, struct lq_log_point point)
+{
+    struct lq_snapshots *snapshots = &replica->snapshots;
+    lq_snapshots_abort(replica);
+    lq_table_free(replica->table);
+    replica->table = snapshots->restored;
+    snapshots->restored = NULL;
+    snapshots->newest = snapshots->incoming;
+    snapshots->is_marking = snapshots->is_installing = true;
+    snapshots->mark_position = lq_store_put(
+        &replica->store, &(struct lq_journal_record){
+                             .kind = LQ_JOURNAL_RESTART, .index = point.index, .term = point.term});
+    snapshots->bytes_at = replica->applied_bytes;
+    replica->applied = point.index;
+    replica->members = snapshots->newest.members;
+    replica->members_index = snapshots->newest.members_index;
+    lq_cluster_clock_observe(&replica->clock, point.term, lq_table_counts(replica->table).time_ms,
+                             replica->now_ms);
+}
