@@ -4,6 +4,7 @@
  */
 #include "lq_check.h"
 #include "lq_mem.h"
+#include "lq_planted.h"
 #include "lq_table_impl.h"
 
 #include <sodium/crypto_shorthash.h>
@@ -84,7 +85,10 @@ static void grant(struct lq_apply *apply, struct lq_lock *lock, const struct gra
 {
     uint64_t now_ms = apply->stamp->time_ms;
     LQ_CHECK(apply->table->last_token < UINT64_MAX); /* tokens only grow */
-    lock->token = ++apply->table->last_token;
+    if (!LQ_PLANTED(LQ_PLANT_TOKEN_AGAIN) || apply->command->type != LQ_COMMAND_EXPIRE) {
+        apply->table->last_token++;
+    }
+    lock->token = apply->table->last_token;
     if (!apply->table->is_alone) {
         lq_list_append(&apply->table->by_token, &lock->in_tokens);
     }

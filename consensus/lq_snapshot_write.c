@@ -6,6 +6,7 @@
  * most, once per lock and snapshot. */
 #include "lq_check.h"
 #include "lq_mem.h"
+#include "lq_planted.h"
 #include "lq_snapshot_impl.h"
 
 /* A lock as it was when the snapshot began, encoded. */
@@ -67,7 +68,8 @@ static void write_waiter(const struct lq_waiter *waiter, struct lq_buffer *out)
 
 static void write_lock(const struct lq_lock *lock, struct lq_buffer *out)
 {
-    const struct lq_queue *queue = lock->queue;
+    const struct lq_list *waiter = lock->queue == NULL ? NULL : &lock->queue->waiters;
+    uint64_t n_waiters = lock->queue == NULL ? 0 : lock->queue->count;
     struct lq_writer writer = room(out, LQ_SNAPSHOT_LOCK + (size_t)lock->key_len);
     lq_write_u64(&writer, lock->token);
     lq_write_u64(&writer, lock->owner);
@@ -78,13 +80,14 @@ static void write_lock(const struct lq_lock *lock, struct lq_buffer *out)
     lq_write_u64(&writer, lock->seq);
     lq_write_u16(&writer, lock->key_len);
     lq_write_bytes(&writer, lock->key, lock->key_len);
-    lq_write_u32(&writer, queue == NULL ? 0 : (uint32_t)queue->count);
-    LQ_CHECK(!writer.failed && writer.left == 0);
-    if (queue == NULL) {
-        return;
+    if (LQ_PLANTED(LQ_PLANT_SNAPSHOT_FORGETS) && n_waiters > 0) {
+        n_waiters--;
     }
-    for (const struct lq_list *at = queue->waiters.next; at != &queue->waiters; at = at->next) {
-        write_waiter(LQ_CONTAINER(at, const struct lq_waiter, in_queue), out);
+    lq_write_u32(&writer, (uint32_t)n_waiters);
+    LQ_CHECK(!writer.failed && writer.left == 0);
+    for (; n_waiters > 0; n_waiters--) {
+        waiter = waiter->next;
+        write_waiter(LQ_CONTAINER(waiter, const struct lq_waiter, in_queue), out);
     }
 }
 

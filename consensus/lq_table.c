@@ -5,6 +5,7 @@
 #include "lq_check.h"
 #include "lq_limits.h"
 #include "lq_mem.h"
+#include "lq_planted.h"
 #include "lq_table_impl.h"
 
 #include <string.h>
@@ -179,15 +180,27 @@ static void cancel(struct lq_apply *apply, const struct lq_origin *origin)
     lq_outcomes_add(apply->outcomes, (struct lq_outcome){.kind = LQ_OUTCOME_CANCELLED,
                                                          .origin = origin->id,
                                                          .seq = waiter->seq});
-    lq_waiter_remove(apply->table, waiter);
+    if (!LQ_PLANTED(LQ_PLANT_GRANT_CANCELLED)) {
+        lq_waiter_remove(apply->table, waiter);
+    }
+}
+
+/* Whether an EXPIRE ends this grant: it names the token, and the lease was not renewed meanwhile.
+ */
+static bool is_expired(const struct lq_apply *apply, const struct lq_lock *lock)
+{
+    bool is_named = lock->token == apply->command->token;
+    bool is_over = lock->lease.end_ms <= apply->stamp->time_ms;
+    if (LQ_PLANTED(LQ_PLANT_EXPIRE_ANY_TOKEN)) {
+        return is_over || !is_named;
+    }
+    return is_named && (is_over || LQ_PLANTED(LQ_PLANT_EXPIRE_EARLY));
 }
 
 static void expire(struct lq_apply *apply)
 {
-    const struct lq_command *command = apply->command;
     struct lq_lock *lock = find_lock(apply);
-    if (lock != NULL && lock->token == command->token &&
-        lock->lease.end_ms <= apply->stamp->time_ms) {
+    if (lock != NULL && is_expired(apply, lock)) {
         end_grant(apply, lock, LQ_OUTCOME_EXPIRED);
     } else {
         answer(apply, LQ_OUTCOME_STALE);
@@ -199,11 +212,13 @@ static void apply_from_origin(struct lq_apply *apply)
 {
     const struct lq_command *command = apply->command;
     struct lq_origin *origin = lq_origin_find_open(apply->table, command->origin);
-    if (origin == NULL || command->seq != origin->last_seq + 1) {
+    bool is_again =
+        LQ_PLANTED(LQ_PLANT_NO_DEDUPLICATION) && origin != NULL && command->seq <= origin->last_seq;
+    if (origin == NULL || (command->seq != origin->last_seq + 1 && !is_again)) {
         answer(apply, LQ_OUTCOME_SKIPPED);
         return;
     }
-    origin->last_seq = command->seq;
+    origin->last_seq = is_again ? origin->last_seq : command->seq;
     switch ((enum lq_command_type)command->type) {
     case LQ_COMMAND_ACQUIRE:
         acquire(apply, origin);

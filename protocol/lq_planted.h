@@ -13,7 +13,7 @@ enum lq_planted_fault {
     LQ_PLANT_SNAPSHOT_FORGETS = 6, /* a snapshot leaves out a waiter */
     LQ_PLANT_REBASE = 7,           /* table time is based anew on each entry applied */
     LQ_PLANT_ANSWER_EARLY = 8,     /* answers before the commit */
-    LQ_PLANT_VOTE_FORGOTTEN = 9,   /* the vote is not read at a restart */
+    LQ_PLANT_VOTE_FORGOTTEN = 9,   /* the vote is not stored */
     LQ_PLANT_NEW_NUMBER = 10,      /* resends a command under a new number */
     LQ_PLANT_GRANT_CANCELLED = 11, /* a cancelled waiter stays in the queue */
     LQ_PLANT_BAD_CHECKSUM = 12,    /* an entry with a bad checksum is taken */

@@ -84,10 +84,9 @@ static void feed_piece(struct lq_engine *engine, uint32_t node, const struct lq_
  * records a wrong index. And what was committed before them is applied before them, so that a
  * roll-back finds the members that were in force. */
 static void feed_entries(struct lq_engine *engine, uint32_t node, const struct lq_message *message,
-                         const struct batch *batch)
+                         const struct batch *batch, uint32_t from)
 {
-    uint32_t from = 0;
-    for (uint32_t i = 0; i < batch->count; i++) {
+    for (uint32_t i = from; i < batch->count; i++) {
         if (batch->entries[i].type != RAFT_CHANGE) {
             continue;
         }
@@ -100,6 +99,24 @@ static void feed_entries(struct lq_engine *engine, uint32_t node, const struct l
     feed_piece(engine, node, message, batch, from, batch->count);
 }
 
+/* Feeds what is behind this node's snapshot. Raft does not know any more which entries it had
+ * before that: it would take them for new ones and append them at the end. They are committed, so
+ * the leader's are the same. */
+static void feed_behind_snapshot(struct lq_engine *engine, uint32_t node,
+                                 const struct lq_message *message, const struct batch *batch)
+{
+    uint64_t snapshot = engine->raft.trail.snapshot.index;
+    uint64_t n_old = snapshot > message->prev_index ? snapshot - message->prev_index : 0;
+    struct lq_message nothing_new = *message;
+    if (n_old <= batch->count) {
+        feed_entries(engine, node, message, batch, (uint32_t)n_old);
+        return;
+    }
+    nothing_new.prev_index = snapshot;
+    nothing_new.prev_term = engine->raft.trail.snapshot.term;
+    feed_piece(engine, node, &nothing_new, batch, 0, 0);
+}
+
 static void receive_append(struct lq_engine *engine, uint32_t node,
                            const struct lq_message *message)
 {
@@ -110,14 +127,10 @@ static void receive_append(struct lq_engine *engine, uint32_t node,
         (message->term == engine->raft.current_term && engine->raft.state == RAFT_LEADER)) {
         return; /* at most one leader a term: this one can't be another's */
     }
-    if (message->count == 0) {
-        feed_piece(engine, node, message, &batch, 0, 0);
-        return;
-    }
-    batch.entries = lq_calloc(message->count, sizeof *batch.entries);
-    batch.checks = lq_calloc(message->count, sizeof *batch.checks);
+    batch.entries = lq_calloc(message->count + 1, sizeof *batch.entries);
+    batch.checks = lq_calloc(message->count + 1, sizeof *batch.checks);
     if (read_entries(&batch, *message)) {
-        feed_entries(engine, node, message, &batch);
+        feed_behind_snapshot(engine, node, message, &batch);
     }
     lq_free(batch.entries);
     lq_free(batch.checks);

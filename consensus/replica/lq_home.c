@@ -58,6 +58,7 @@ void lq_home_init(struct lq_replica *replica)
     struct lq_home *home = &replica->home;
     lq_list_init(&home->outbox);
     lq_list_init(&home->held);
+    lq_list_init(&home->changes);
     for (int i = 0; i < LQ_HOME_TIMERS; i++) {
         lq_list_init(&home->timers[i]);
     }

@@ -67,6 +67,7 @@ static void finish(struct lq_replica *replica, struct lq_request *request, enum 
                    uint64_t token)
 {
     lq_map_remove(&replica->home.by_seq, &request->by_seq);
+    lq_list_remove(&request->in_held);
     lq_home_set_timer(replica, request, LQ_HOME_NO_TIMER);
     lq_home_answer(replica, request, kind, token);
 }
@@ -102,6 +103,9 @@ void lq_home_number_request(struct lq_replica *replica, struct lq_request *reque
         return;
     }
     list_by_seq(&replica->home, request, seq);
+    if (!is_acquire) {
+        lq_list_append(&replica->home.changes, &request->in_held);
+    }
     lq_home_set_timer(replica, request,
                       !is_acquire            ? LQ_HOME_TIMER_CHANGE
                       : request->wait_s == 0 ? LQ_HOME_TIMER_ACQUIRE
@@ -144,6 +148,9 @@ void lq_home_outcome(struct lq_replica *replica, const struct lq_outcome *outcom
     struct lq_request *request = find(&replica->home, outcome->seq);
     if (request == NULL) {
         return; /* it was told before, or is of a cancel */
+    }
+    if (request->op != LQ_OP_ACQUIRE && replica->home.changes.next != &request->in_held) {
+        return; /* the one before was not told: the own table will tell both, in their order */
     }
     switch ((enum lq_outcome_kind)outcome->kind) {
     case LQ_OUTCOME_GRANTED:

@@ -195,6 +195,11 @@ static bool entries_are_sound(const struct lq_log *log)
 enum lq_recovery_verdict lq_recovery_end(struct lq_recovery *recovery)
 {
     enum lq_recovery_verdict verdict = judge_journal(recovery);
+    const struct lq_journal_point *last = &recovery->scan.state.tail.last;
+    if (verdict != LQ_RECOVERY_CORRUPT && !recovery->has_log && last->index > 0) {
+        /* Only the header of a segment without a record tells of the log. */
+        lq_log_restart(&recovery->log, (struct lq_log_point){last->index, last->term});
+    }
     if (verdict == LQ_RECOVERY_BLANK && recovery->has_snapshot) {
         verdict = refuse(recovery, "there is a snapshot but no journal");
     } else if (verdict != LQ_RECOVERY_CORRUPT && verdict != LQ_RECOVERY_BLANK) {

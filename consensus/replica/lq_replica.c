@@ -118,17 +118,24 @@ void lq_replica_flush(struct lq_replica *replica)
     lq_replica_watch_role(replica);
 }
 
-/* The messages of one peer that may leave, as one effect. */
+/* The messages of one peer that may leave, as one effect. Two buffers take turns, so that none is
+ * made anew. */
 static bool take_messages(struct lq_replica *replica, struct lq_effect *ret_effect)
 {
     for (size_t i = 0; i < replica->n_peers; i++) {
         struct lq_peer *peer = &replica->peers[i];
-        if (peer->ready.len > 0) {
-            lq_effects_move(&replica->effects,
-                            &(struct lq_effect){.kind = LQ_EFFECT_SEND, .node = peer->node},
-                            &peer->ready);
-            return lq_effects_take(&replica->effects, ret_effect);
+        struct lq_buffer spare = replica->leaving;
+        if (peer->ready.len == 0) {
+            continue;
         }
+        replica->leaving = peer->ready;
+        peer->ready = spare;
+        peer->ready.len = 0;
+        *ret_effect = (struct lq_effect){.kind = LQ_EFFECT_SEND,
+                                         .node = peer->node,
+                                         .bytes = replica->leaving.bytes,
+                                         .len = replica->leaving.len};
+        return true;
     }
     return false;
 }

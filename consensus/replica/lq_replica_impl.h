@@ -96,6 +96,8 @@ struct lq_home {
     uint64_t outbox_bytes;
     struct lq_map by_seq; /* numbered requests without their last answer */
     struct lq_list held;  /* requests without a number, in their order */
+    struct lq_list
+        changes; /* numbered releases and renewals, in their order: so they are answered */
     uint64_t n_held;
     struct lq_list timers[LQ_HOME_TIMERS]; /* requests by when patience ends, see lq_home_timer */
     struct lq_answer *answers;
@@ -192,6 +194,7 @@ struct lq_replica {
     uint64_t loop_ms; /* time in which this node's loop ran: a pause counts little */
     uint64_t random;
     struct lq_effects effects;
+    struct lq_buffer leaving; /* messages that the shell has taken last */
     struct lq_engine *engine;
     struct lq_log log;
     struct lq_store store;

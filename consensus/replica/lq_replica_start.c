@@ -39,7 +39,11 @@ static void on_term(void *context, uint64_t term, uint64_t vote)
 {
     struct lq_replica *replica = context;
     const struct lq_journal_tail *tail = &replica->store.journal.state.tail;
-    struct lq_journal_record record = {.kind = LQ_JOURNAL_TERM, .term = term, .vote = vote};
+    struct lq_journal_record record = {
+        .kind = LQ_JOURNAL_TERM,
+        .term = term,
+        .vote = LQ_PLANTED(LQ_PLANT_VOTE_FORGOTTEN) ? 0 : vote,
+    };
     if (!lq_list_is_empty(&replica->store.waiting) || tail->term != term || tail->vote != vote) {
         lq_replica_put_held(replica, &record);
     }
@@ -226,9 +230,6 @@ static void begin_raft(struct lq_replica *replica, const struct lq_recovery_fact
         lq_peers_try_to_form(replica);
         return;
     }
-    if (LQ_PLANTED(LQ_PLANT_VOTE_FORGOTTEN)) {
-        tail.vote = 0;
-    }
     if (tail.term > 0 && is_sole_voter(replica, &facts->members)) {
         /* Raft lets the sole voter lead at once in its old term, in which a standby may have an
          * entry that is not on this disk. */
@@ -282,5 +283,6 @@ void lq_replica_free(struct lq_replica *replica)
     lq_table_free(replica->table);
     lq_outcomes_done(&replica->outcomes);
     lq_effects_done(&replica->effects);
+    lq_buffer_done(&replica->leaving);
     lq_free(replica);
 }
