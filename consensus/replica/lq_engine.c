@@ -15,9 +15,6 @@
 /* A snapshot on its way has no time limit of raft's: chunks travel outside of it. */
 #define INSTALL_TIMEOUT_MS 600000
 
-/* libraft names peers by address; nobody looks at it here. */
-static const char any_address[] = "peer";
-
 struct lq_engine *lq_engine_new(const struct lq_engine_options *options,
                                 const struct lq_engine_user *user, struct lq_log *log)
 {
@@ -126,9 +123,13 @@ static void keep_entries(struct lq_engine *engine, const struct raft_update *upd
     LQ_CHECK(index > engine->log->base.index);
     if (index <= lq_log_last(engine->log).index) {
         lq_log_truncate(engine->log, index);
+        engine->members_from = NULL; /* they may have been rolled back */
     }
     for (unsigned i = 0; i < update->entries.n; i++) {
         const struct raft_entry *entry = &update->entries.batch[i];
+        if (entry->type == RAFT_CHANGE) {
+            engine->members_from = NULL;
+        }
         lq_log_append(engine->log, entry->term, (uint8_t)entry->type,
                       check_of(engine, entry, index + i), entry->buf.base, entry->buf.len);
     }
@@ -152,6 +153,9 @@ static void begin_install(struct lq_engine *engine, const struct raft_update *up
 static void carry_out(struct lq_engine *engine, const struct raft_update *update)
 {
     struct lq_engine_user *user = &engine->user;
+    if (update->flags & RAFT_UPDATE_STATE) {
+        lq_engine_forget_sent(engine);
+    }
     if (update->flags & (RAFT_UPDATE_CURRENT_TERM | RAFT_UPDATE_VOTED_FOR)) {
         user->on_term(user->context, raft_current_term(&engine->raft),
                       raft_voted_for(&engine->raft));
@@ -233,23 +237,42 @@ static bool is_overdue_follower(const struct lq_engine *engine)
            raft_timeout(&engine->raft) <= engine->now_ms + engine->skipped_ms;
 }
 
+/* When a follower has not heard of its leader for the least election timeout, by raft's clock. From
+ * then on it gives its pre-vote to whoever asks first; raft alone would let it wait until its own
+ * timeout has passed, too. */
+static uint64_t silence_ms(const struct lq_engine *engine)
+{
+    return engine->raft.election_timer_start + engine->options.election_ms;
+}
+
+static void forget_silent_leader(struct lq_engine *engine)
+{
+    if (engine->raft.state == RAFT_FOLLOWER && engine->raft.follower_state.current_leader.id != 0 &&
+        silence_ms(engine) <= engine->now_ms + engine->skipped_ms) {
+        lq_engine_forget_leader(engine, (uint32_t)engine->raft.follower_state.current_leader.id);
+    }
+}
+
 void lq_engine_tick(struct lq_engine *engine)
 {
     struct raft_event event = {.type = RAFT_TIMEOUT};
     if (!engine->is_started || engine->fault != NULL) {
         return;
     }
+    forget_silent_leader(engine);
     if (engine->raft.state == RAFT_LEADER) {
         if (engine->now_ms < engine->last_beat_ms + engine->options.heartbeat_ms) {
             return;
         }
         engine->last_beat_ms = engine->now_ms;
+        engine->is_beating = true;
     } else if (!is_overdue_follower(engine)) {
         return;
     } else if (lq_engine_is_sole_voter(engine) && engine->raft.state == RAFT_FOLLOWER) {
         lq_engine_raise_term(engine);
     }
     (void)lq_engine_step(engine, &event, false);
+    engine->is_beating = false;
 }
 
 uint64_t lq_engine_deadline(const struct lq_engine *engine)
@@ -262,6 +285,10 @@ uint64_t lq_engine_deadline(const struct lq_engine *engine)
         return engine->last_beat_ms + engine->options.heartbeat_ms;
     }
     raft_ms = raft_timeout(&engine->raft);
+    if (engine->raft.state == RAFT_FOLLOWER && engine->raft.follower_state.current_leader.id != 0 &&
+        silence_ms(engine) < raft_ms) {
+        raft_ms = silence_ms(engine);
+    }
     return raft_ms > engine->skipped_ms ? raft_ms - engine->skipped_ms : 0;
 }
 
@@ -298,93 +325,4 @@ bool lq_engine_submit(struct lq_engine *engine, enum lq_entry_type type, const u
         engine->commit = lq_log_last(engine->log).index;
     }
     return is_taken;
-}
-
-/* ---- Members, snapshots, leadership. */
-
-void lq_engine_configured(struct lq_engine *engine, uint64_t index,
-                          const struct lq_members *members)
-{
-    struct raft_event event = {.type = RAFT_CONFIGURATION, .configuration.index = index};
-    if (engine->fault == NULL) {
-        lq_engine_configuration(members, &event.configuration.conf);
-        (void)lq_engine_step(engine, &event, false);
-    }
-}
-
-void lq_engine_snapshot_taken(struct lq_engine *engine, struct lq_log_point point,
-                              uint64_t keep_from, const struct lq_members *members,
-                              uint64_t members_index)
-{
-    struct raft_event event = {.type = RAFT_SNAPSHOT};
-    if (engine->fault != NULL || engine->raft.snapshot.installing ||
-        point.index <= engine->raft.trail.snapshot.index) {
-        return;
-    }
-    LQ_CHECK(keep_from <= point.index && lq_log_term_of(engine->log, point.index) == point.term);
-    event.snapshot.metadata = (struct raft_snapshot_metadata){
-        .index = point.index, .term = point.term, .configuration_index = members_index};
-    lq_engine_configuration(members, &event.snapshot.metadata.configuration);
-    event.snapshot.trailing = (unsigned)(point.index - keep_from);
-    (void)lq_engine_step(engine, &event, false);
-    if (keep_from > engine->log->base.index) {
-        lq_log_compact(engine->log, keep_from);
-    }
-}
-
-bool lq_engine_install(struct lq_engine *engine, uint32_t from, struct lq_log_point point,
-                       const struct lq_members *members, uint64_t members_index)
-{
-    struct raft_message message = {
-        .type = RAFT_INSTALL_SNAPSHOT, .server_id = from, .server_address = any_address};
-    struct raft_event event = {.type = RAFT_RECEIVE, .receive.message = &message};
-    if (engine->fault != NULL || engine->raft.state != RAFT_FOLLOWER ||
-        engine->raft.follower_state.current_leader.id != from || engine->raft.snapshot.installing ||
-        point.index <= engine->commit) {
-        return false;
-    }
-    message.install_snapshot.term = raft_current_term(&engine->raft);
-    message.install_snapshot.last_index = point.index;
-    message.install_snapshot.last_term = point.term;
-    message.install_snapshot.conf_index = members_index;
-    lq_engine_configuration(members, &message.install_snapshot.conf);
-    message.install_snapshot.data.base = raft_malloc(1);
-    (void)lq_engine_step(engine, &event, false);
-    if (!engine->raft.snapshot.installing) {
-        return false; /* raft has freed what it was given */
-    }
-    raft_free(message.install_snapshot.data.base);
-    return true;
-}
-
-void lq_engine_installed(struct lq_engine *engine)
-{
-    struct raft_event event = {.type = RAFT_PERSISTED_SNAPSHOT};
-    LQ_CHECK(engine->raft.snapshot.installing);
-    event.persisted_snapshot.metadata = engine->installing;
-    event.persisted_snapshot.last = true;
-    engine->installing = (struct raft_snapshot_metadata){0};
-    (void)lq_engine_step(engine, &event, false);
-}
-
-void lq_engine_catch_up(struct lq_engine *engine, uint32_t node)
-{
-    struct raft_event event = {.type = RAFT_CATCH_UP, .catch_up.server_id = node};
-    const struct lq_member *member = lq_members_find(&engine->members, node);
-    if (engine->raft.state == RAFT_LEADER && member != NULL && member->role != LQ_ROLE_VOTER &&
-        engine->raft.leader_state.promotee_id == 0 &&
-        lq_engine_catch_up_state(engine, node) != LQ_CATCH_UP_RUNNING) {
-        (void)lq_engine_step(engine, &event, false);
-    }
-}
-
-bool lq_engine_transfer(struct lq_engine *engine, uint32_t node)
-{
-    struct raft_event event = {.type = RAFT_TRANSFER, .transfer.server_id = node};
-    if (engine->raft.state != RAFT_LEADER || !lq_members_is_voter(&engine->members, node) ||
-        node == engine->options.node || raft_transferee(&engine->raft) != 0 ||
-        lq_engine_match(engine, node) != lq_log_last(engine->log).index) {
-        return false;
-    }
-    return lq_engine_step(engine, &event, true) == 0;
 }

@@ -121,7 +121,11 @@ bool lq_engine_is_transferring(const struct lq_engine *engine);
 /* The queue to that node is full: entries are not sent to it. */
 void lq_engine_peer_full(struct lq_engine *engine, uint32_t node, bool is_full);
 
-/* The present leader's process is known to be gone: no waiting for the election timeout, as far as
+/* The leader's process is known to be gone: this node follows nobody, so that it gives its pre-vote
+ * to whoever asks. */
+void lq_engine_forget_leader(struct lq_engine *engine, uint32_t dead_leader);
+
+/* The same, and no waiting for the election timeout, as far as
  * that is safe now. Returns whether an election was begun. */
 bool lq_engine_skip_timeout(struct lq_engine *engine);
 

@@ -10,9 +10,10 @@
 struct lq_engine_peer {
     uint32_t node;
     bool is_full;
-    bool is_answered;  /* since `sent_ms` */
-    uint64_t sent_end; /* index of the last entry that was sent */
-    uint64_t sent_ms;  /* when the last ones were */
+    bool is_answered;     /* since `sent_ms` */
+    uint64_t sent_end;    /* index of the last entry that was sent */
+    uint64_t sent_ms;     /* when the last ones were */
+    uint64_t told_commit; /* the commit index that it was told last */
 };
 
 struct lq_engine {
@@ -26,6 +27,7 @@ struct lq_engine {
     uint64_t now_ms;
     uint64_t skipped_ms;   /* raft's clock is that much ahead of the node's */
     uint64_t last_beat_ms; /* when a leader's timer was last run */
+    bool is_beating;       /* a leader's timer is being run: a heartbeat goes out, needed or not */
     uint64_t commit;       /* the highest seen: raft's own can fall */
     struct lq_members members;
     const struct raft_server *members_from; /* what `members` was copied from, and when */
@@ -54,6 +56,9 @@ struct lq_engine_peer *lq_engine_peer(struct lq_engine *engine, uint32_t node);
 
 /* Hands on a message of raft. */
 void lq_engine_send(struct lq_engine *engine, const struct raft_message *message);
+
+/* This node's role changed: what it sent before says nothing about what peers have. */
+void lq_engine_forget_sent(struct lq_engine *engine);
 
 /* Tells the sender's bookkeeping that `node` answered. */
 void lq_engine_answered(struct lq_engine *engine, uint32_t node);

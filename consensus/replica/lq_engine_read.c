@@ -93,6 +93,16 @@ const char *lq_engine_fault(const struct lq_engine *engine)
 
 /* ---- Leaders whose process is gone. */
 
+void lq_engine_forget_leader(struct lq_engine *engine, uint32_t dead_leader)
+{
+    struct raft *raft = &engine->raft;
+    if (raft->state == RAFT_FOLLOWER && raft->follower_state.current_leader.id == dead_leader) {
+        raft_free(raft->follower_state.current_leader.address);
+        raft->follower_state.current_leader.address = NULL;
+        raft->follower_state.current_leader.id = 0;
+    }
+}
+
 bool lq_engine_may_skip(const struct lq_engine *engine, uint32_t dead_leader)
 {
     const struct raft *raft = &engine->raft;
@@ -120,6 +130,9 @@ bool lq_engine_skip_timeout(struct lq_engine *engine)
         engine->raft.snapshot.installing ||
         engine->raft.last_stored < lq_log_last(engine->log).index) {
         return false;
+    }
+    if (lq_engine_is_sole_voter(engine) && engine->raft.state == RAFT_FOLLOWER) {
+        lq_engine_raise_term(engine);
     }
     if (raft_timeout(&engine->raft) > raft_now) {
         engine->skipped_ms += raft_timeout(&engine->raft) - raft_now;

@@ -195,8 +195,9 @@ static void receive_timeout_now(struct lq_engine *engine, uint32_t node,
                                 const struct lq_message *message)
 {
     struct raft_message now = {.type = RAFT_TIMEOUT_NOW};
-    if (message->last_index == 0 || lq_log_last(engine->log).index == 0) {
-        return;
+    if (message->last_index == 0 || lq_log_last(engine->log).index == 0 ||
+        lq_engine_is_sole_voter(engine)) {
+        return; /* a sole voter leads by itself, in a term of its own */
     }
     now.timeout_now.term = message->term;
     now.timeout_now.last_log_index = message->last_index;

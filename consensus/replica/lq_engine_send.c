@@ -15,13 +15,24 @@ struct lq_engine_peer *lq_engine_peer(struct lq_engine *engine, uint32_t node)
     if (engine->n_peers == LQ_MEMBERS_MAX) { /* ids that came and went: all are forgotten */
         engine->n_peers = 0;
     }
-    engine->peers[engine->n_peers] = (struct lq_engine_peer){.node = node, .is_answered = true};
+    engine->peers[engine->n_peers] =
+        (struct lq_engine_peer){.node = node, .is_answered = true, .told_commit = UINT64_MAX};
     return &engine->peers[engine->n_peers++];
 }
 
 void lq_engine_peer_full(struct lq_engine *engine, uint32_t node, bool is_full)
 {
     lq_engine_peer(engine, node)->is_full = is_full;
+}
+
+void lq_engine_forget_sent(struct lq_engine *engine)
+{
+    for (size_t i = 0; i < engine->n_peers; i++) {
+        struct lq_engine_peer *peer = &engine->peers[i];
+        peer->is_answered = true;
+        peer->sent_end = 0;
+        peer->told_commit = UINT64_MAX;
+    }
 }
 
 void lq_engine_answered(struct lq_engine *engine, uint32_t node)
@@ -84,6 +95,10 @@ static void send_append(struct lq_engine *engine, uint32_t node,
                                  .prev_term = append->prev_log_term,
                                  .commit = append->leader_commit};
     uint32_t left = append->n_entries;
+    if (left == 0 && !engine->is_beating && peer->told_commit == append->leader_commit) {
+        return; /* raft, whose own heartbeat is next to nothing, sends one with each answer */
+    }
+    peer->told_commit = append->leader_commit;
     if (left > 0) {
         if (!may_send(engine, peer, append->prev_log_index + 1)) {
             return;

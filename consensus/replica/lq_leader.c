@@ -5,6 +5,7 @@
 
 #include "lq_check.h"
 #include "lq_mem.h"
+#include "lq_planted.h"
 
 /* While a lock is held and nothing else is logged, an empty entry this often keeps table time in
  * the log: a restart of all nodes loses no more. */
@@ -182,7 +183,7 @@ bool lq_lead_submit(struct lq_replica *replica, uint32_t node, const uint8_t *by
     last_seq = segment.first_seq + segment.n_commands - 1;
     if (segment.first_seq > cursor->last_seq + 1) {
         say_resend(replica, cursor);
-    } else if (last_seq > cursor->last_seq) {
+    } else if (last_seq > cursor->last_seq || LQ_PLANTED(LQ_PLANT_NO_DEDUPLICATION)) {
         cursor->last_seq = last_seq;
         gather(lead, bytes, len);
     } else {

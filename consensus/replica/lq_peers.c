@@ -10,10 +10,11 @@
 /* How long a link that was refused stays down before the peer's origin is closed. */
 #define REFUSED_MS 100
 
-/* Tries of an election that need not wait for the timeout. */
-#define SKIP_FIRST_MS 8
-#define SKIP_LOW_MS   10
-#define SKIP_HIGH_MS  40
+/* Tries of an election that need not wait: the voters one after the other, each again and again, so
+ * that they do not split their votes. */
+#define SKIP_RANK_MS   20
+#define SKIP_AGAIN_MS  20
+#define SKIP_SPREAD_MS 6
 
 /* ---- The list. */
 
@@ -131,6 +132,28 @@ static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
     return LQ_LINK_OK;
 }
 
+/* How many voters come before this one in an election without the dead leader. */
+static uint64_t rank(const struct lq_replica *replica)
+{
+    const struct lq_members *members = lq_replica_members(replica);
+    uint64_t n = 0;
+    for (size_t i = 0; i < members->n; i++) {
+        const struct lq_member *member = &members->items[i];
+        n += member->role == LQ_ROLE_VOTER && member->node != replica->dead_leader &&
+             member->node < replica->options.node;
+    }
+    return n;
+}
+
+static void leader_died(struct lq_replica *replica)
+{
+    replica->dead_leader = replica->leader;
+    lq_engine_forget_leader(replica->engine, replica->dead_leader);
+    lq_replica_watch_role(replica);
+    replica->skip_ms = replica->now_ms + rank(replica) * SKIP_RANK_MS +
+                       lq_replica_random(replica, 0, SKIP_SPREAD_MS);
+}
+
 enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct lq_hello *hello)
 {
     struct lq_peer *peer = lq_peer_find(replica, hello->from);
@@ -153,8 +176,7 @@ enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct
         return LQ_LINK_WRONG_NODE;
     }
     if (peer->boot != 0 && hello->boot > peer->boot && replica->leader == peer->node) {
-        replica->dead_leader = peer->node; /* that life of it is over */
-        replica->skip_ms = replica->now_ms + lq_replica_random(replica, 0, SKIP_FIRST_MS);
+        leader_died(replica); /* that life of it is over */
     }
     peer->ready.len = peer->held.len = 0;
     peer->is_linked = true;
@@ -183,8 +205,7 @@ void lq_replica_link_down(struct lq_replica *replica, uint32_t node, bool is_ref
         peer->refused_loop = replica->loop_ms;
     }
     if (is_refused && replica->leader == node) {
-        replica->dead_leader = node;
-        replica->skip_ms = replica->now_ms + lq_replica_random(replica, 0, SKIP_FIRST_MS);
+        leader_died(replica);
     }
 }
 
@@ -238,17 +259,13 @@ static void skip(struct lq_replica *replica)
     if (replica->dead_leader == 0 || replica->now_ms < replica->skip_ms) {
         return;
     }
-    if (replica->role == LQ_ENGINE_LEADER ||
-        (replica->leader != 0 && replica->leader != replica->dead_leader)) {
-        replica->dead_leader = 0;
-        return;
-    }
     if (lq_engine_may_skip(replica->engine, replica->dead_leader) &&
         lq_engine_skip_timeout(replica->engine)) {
         lq_effects_note(&replica->effects, LQ_NOTE_SKIP, replica->dead_leader, 0);
         lq_replica_watch_role(replica);
     }
-    replica->skip_ms = replica->now_ms + lq_replica_random(replica, SKIP_LOW_MS, SKIP_HIGH_MS);
+    replica->skip_ms = replica->now_ms + SKIP_AGAIN_MS + rank(replica) * SKIP_RANK_MS / 2 +
+                       lq_replica_random(replica, 0, SKIP_SPREAD_MS);
 }
 
 /* The leader closes the origins of nodes that are gone, or silent for too long. */

@@ -6,14 +6,23 @@
 /* How often a removed node is told that it is. */
 #define TELL_REMOVED_MS 50
 
-/* The sender is alive, and perhaps it is the leader, whose table time counts. */
+/* Whether the message was sent by the present leader while it led this term. (What says no term may
+ * be older.) */
+static bool is_of_leader(const struct lq_replica *replica, const struct lq_peer *peer,
+                         const struct lq_message *message)
+{
+    return replica->leader == peer->node && message->term == replica->term &&
+           (message->kind == LQ_MESSAGE_APPEND || message->kind == LQ_MESSAGE_OUTCOMES);
+}
+
+/* The sender is alive, and if it is the leader its table time counts. */
 static void hear(struct lq_replica *replica, struct lq_peer *peer, const struct lq_message *message)
 {
     peer->heard_loop = replica->loop_ms;
     if (message->ping_ms > peer->ping_ms) {
         peer->ping_ms = message->ping_ms;
     }
-    if (replica->leader != peer->node) {
+    if (!is_of_leader(replica, peer, message)) {
         return;
     }
     lq_cluster_clock_hear_leader(&replica->clock, message->time_ms, message->echo_ms);

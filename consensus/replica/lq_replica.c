@@ -73,8 +73,8 @@ void lq_replica_watch_role(struct lq_replica *replica)
     replica->role = role;
     replica->term = term;
     replica->leader = leader;
-    if (leader != 0 && leader != replica->dead_leader) {
-        replica->dead_leader = 0;
+    if (leader != 0) {
+        replica->dead_leader = 0; /* a new one, or a new life of it */
     }
     tell_role(replica);
     if (role == LQ_ENGINE_LEADER && !replica->lead.is_leading) {

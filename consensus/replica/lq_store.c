@@ -54,7 +54,7 @@ static void follow(struct lq_store *store, const struct lq_journal_record *recor
         }
         store->last_index = record->index;
     } else if (record->kind == LQ_JOURNAL_RESTART) {
-        note_replaced(store, 1);
+        note_replaced(store, record->index + 1); /* up to there the snapshot has them */
         store->last_index = record->index;
     }
 }
