@@ -34,6 +34,7 @@ struct lq_hub *lq_hub_new(const struct lq_hub_options *options, struct lq_backen
     lq_list_init(&hub->touched);
     lq_list_init(&hub->progress);
     lq_list_init(&hub->fresh);
+    lq_list_init(&hub->orphans);
     lq_list_init(&hub->stalled);
     lq_map_init(&hub->by_owner, lq_request_owner_hash, hub);
     lq_spans_init(&hub->waits);
@@ -55,9 +56,8 @@ static void free_requests(struct lq_hub *hub, struct lq_list *requests)
     }
 }
 
-/* Cancels, and releases of undeliverable grants, are in no session's lists; the others are found
- * through those. */
-static void free_fresh_orphans(struct lq_hub *hub)
+/* Cancels are in no other list; all others are found through those. */
+static void free_fresh_cancels(struct lq_hub *hub)
 {
     struct lq_list *member;
     while ((member = lq_list_take(&hub->fresh)) != NULL) {
@@ -83,7 +83,8 @@ void lq_hub_free(struct lq_hub *hub)
     if (hub == NULL) {
         return;
     }
-    free_fresh_orphans(hub);
+    free_fresh_cancels(hub);
+    free_requests(hub, &hub->orphans);
     free_sessions(hub);
     lq_map_done(&hub->by_owner);
     lq_spans_done(&hub->waits);

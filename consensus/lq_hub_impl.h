@@ -53,7 +53,8 @@ struct lq_hub {
     struct lq_list sessions; /* all, the gone ones too */
     struct lq_list touched;
     struct lq_list progress;
-    struct lq_list fresh; /* requests of the coming turn, in their order */
+    struct lq_list fresh;   /* requests of the coming turn, in their order */
+    struct lq_list orphans; /* releases of grants that nobody heard of: no session's */
     uint64_t n_fresh;
     uint64_t n_taken_in; /* frames since the latest turn */
     struct lq_map by_owner;

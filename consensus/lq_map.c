@@ -83,6 +83,11 @@ static void step(struct lq_map *map)
     }
 }
 
+struct lq_map_node *const *lq_map_bucket(const struct lq_map *map, uint64_t hash)
+{
+    return bucket_of(map, hash);
+}
+
 struct lq_map_node *lq_map_chain(const struct lq_map *map, uint64_t hash)
 {
     return *bucket_of(map, hash);

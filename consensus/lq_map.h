@@ -37,6 +37,9 @@ void lq_map_done(struct lq_map *map);
  * be NULL. Valid until the next insertion or removal. */
 struct lq_map_node *lq_map_chain(const struct lq_map *map, uint64_t hash);
 
+/* Where that chain begins, to be fetched ahead. */
+struct lq_map_node *const *lq_map_bucket(const struct lq_map *map, uint64_t hash);
+
 /* Adds a node that is in no map. */
 void lq_map_insert(struct lq_map *map, struct lq_map_node *node, uint64_t hash);
 

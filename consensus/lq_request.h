@@ -24,12 +24,12 @@ struct lq_request {
     uint64_t token;
 
     /* ---- The hub's. */
-    bool is_open;                /* an acquire that waits: it is in by_owner */
-    bool is_cancelled;           /* its cancel is under way */
-    bool is_silent;              /* if that succeeds, its session says E instead of T */
-    struct lq_session *session;  /* NULL: nobody is told the answer */
-    struct lq_list in_session;   /* the session's open or cancelling requests */
-    struct lq_list in_fresh;     /* decoded, not yet handed to the backend */
+    bool is_open;               /* an acquire that waits: it is in by_owner */
+    bool is_cancelled;          /* its cancel is under way */
+    bool is_silent;             /* if that succeeds, its session says E instead of T */
+    struct lq_session *session; /* NULL: nobody is told the answer */
+    struct lq_list in_session; /* the session's open or cancelling requests; or the hub's orphans */
+    struct lq_list in_fresh;   /* decoded, not yet handed to the backend */
     struct lq_map_node by_owner; /* open acquires, for C; the first of several equal ones */
     struct lq_list same_owner; /* open acquires of the same session, owner and key, oldest first */
     struct lq_span wait; /* open acquires: until their wait ends or their cancel is under way */

@@ -133,6 +133,7 @@ void lq_requests_take_back(struct lq_hub *hub, const struct lq_frame *grant)
 {
     struct lq_request *request = new_request(hub, grant);
     request->op = LQ_OP_RELEASE;
+    lq_list_append(&hub->orphans, &request->in_session);
     hub->counters.taken_back++;
     queue(hub, request);
 }
@@ -154,8 +155,8 @@ static void forget(struct lq_hub *hub, struct lq_request *request)
     if (request->is_open) {
         unlist_by_owner(hub, request);
     }
+    lq_list_remove(&request->in_session);
     if (session != NULL) {
-        lq_list_remove(&request->in_session);
         request->session = NULL;
         lq_session_request_done(session);
     }
@@ -241,6 +242,7 @@ static void on_last(struct lq_hub *hub, const struct lq_answer *answer)
     if (answer->kind == LQ_ANSWER_GRANTED && !is_heard(session)) {
         request->op = LQ_OP_RELEASE;
         request->token = answer->token;
+        lq_list_append(&hub->orphans, &request->in_session);
         hub->counters.taken_back++;
         queue(hub, request);
         return;

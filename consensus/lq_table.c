@@ -258,17 +258,18 @@ static bool is_well_formed(const struct lq_command *command)
     return false;
 }
 
-void lq_table_apply(struct lq_table *table, const struct lq_command *command,
-                    const struct lq_stamp *stamp, struct lq_outcomes *outcomes)
+void lq_table_apply_hashed(struct lq_table *table, const struct lq_command *command,
+                           uint64_t key_hash, const struct lq_stamp *stamp,
+                           struct lq_outcomes *outcomes)
 {
-    struct lq_apply apply = {
-        .table = table, .command = command, .stamp = stamp, .outcomes = outcomes};
+    struct lq_apply apply = {.table = table,
+                             .command = command,
+                             .stamp = stamp,
+                             .outcomes = outcomes,
+                             .key_hash = key_hash};
     LQ_CHECK(is_well_formed(command));
     LQ_CHECK(stamp->time_ms >= table->time_ms);
     table->time_ms = stamp->time_ms;
-    if (command->key_len > 0) {
-        apply.key_hash = lq_key_hash(table, command->key, command->key_len);
-    }
     switch ((enum lq_command_type)command->type) {
     case LQ_COMMAND_ACQUIRE:
     case LQ_COMMAND_RELEASE:
@@ -287,6 +288,12 @@ void lq_table_apply(struct lq_table *table, const struct lq_command *command,
         lq_origin_close(&apply);
         break;
     }
+}
+
+void lq_table_apply(struct lq_table *table, const struct lq_command *command,
+                    const struct lq_stamp *stamp, struct lq_outcomes *outcomes)
+{
+    lq_table_apply_hashed(table, command, lq_command_hash(table, command), stamp, outcomes);
 }
 
 uint64_t lq_table_next_deadline(const struct lq_table *table, enum lq_which which)

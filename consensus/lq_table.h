@@ -90,6 +90,25 @@ void lq_table_free(struct lq_table *table);
 void lq_table_apply(struct lq_table *table, const struct lq_command *command,
                     const struct lq_stamp *stamp, struct lq_outcomes *outcomes);
 
+/* ---- Many commands, one after the other: an entry of the log. With a large table each of them
+ * waits for memory some times; known ahead, they wait together. */
+
+/* Commands that are looked ahead at a time. */
+#define LQ_AHEAD_MAX 32
+
+struct lq_ahead {
+    struct lq_command commands[LQ_AHEAD_MAX]; /* the caller's */
+    uint64_t key_hashes[LQ_AHEAD_MAX];
+    size_t n; /* the caller's */
+};
+
+/* Fetches what the commands, which are well formed, will need; changes nothing. */
+void lq_table_look_ahead(const struct lq_table *table, struct lq_ahead *ahead);
+
+/* Applies the command at `i`, as lq_table_apply does. */
+void lq_table_apply_ahead(struct lq_table *table, const struct lq_ahead *ahead, size_t i,
+                          const struct lq_stamp *stamp, struct lq_outcomes *outcomes);
+
 /* ---- Reading. */
 
 /* Which deadlines: those of all locks, or only of those that somebody waits for. Simple mode hands

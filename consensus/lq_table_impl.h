@@ -84,6 +84,11 @@ struct lq_apply {
 
 /* ---- lq_table.c */
 
+/* lq_table_apply, with the hash of the command's key as lq_command_hash gives it. */
+void lq_table_apply_hashed(struct lq_table *table, const struct lq_command *command,
+                           uint64_t key_hash, const struct lq_stamp *stamp,
+                           struct lq_outcomes *outcomes);
+
 /* Appends an outcome for the command (origin, seq). */
 void lq_outcomes_add(struct lq_outcomes *outcomes, struct lq_outcome outcome);
 
@@ -93,6 +98,14 @@ uint64_t lq_lock_hash(const struct lq_map_node *node, const void *table);
 uint64_t lq_waiter_hash(const struct lq_map_node *node, const void *table);
 
 uint64_t lq_key_hash(const struct lq_table *table, const uint8_t *key, size_t key_len);
+
+/* The hash of the command's key; 0 when it has none. */
+static inline uint64_t lq_command_hash(const struct lq_table *table,
+                                       const struct lq_command *command)
+{
+    return command->key_len > 0 ? lq_key_hash(table, command->key, command->key_len) : 0;
+}
+
 struct lq_lock *lq_lock_find(const struct lq_table *table, const uint8_t *key, size_t key_len,
                              uint64_t key_hash);
 struct lq_waiter *lq_waiter_find(const struct lq_table *table, const struct lq_origin *origin,

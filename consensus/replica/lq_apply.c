@@ -92,11 +92,10 @@ static void route(struct lq_replica *replica, const struct lq_outcome *outcome)
     }
 }
 
-static void apply_command(struct lq_replica *replica, uint64_t index,
+static void tell_outcomes(struct lq_replica *replica, uint64_t index,
                           const struct lq_command *command, const struct lq_stamp *stamp)
 {
     struct lq_outcomes *outcomes = &replica->outcomes;
-    lq_table_apply(replica->table, command, stamp, outcomes);
     if (replica->on_applied != NULL) {
         replica->on_applied(replica->on_applied_context, index, stamp, command, outcomes->items,
                             outcomes->count);
@@ -107,7 +106,7 @@ static void apply_command(struct lq_replica *replica, uint64_t index,
     outcomes->count = 0;
 }
 
-/* Commands of origins that were applied, also those that only queued. */
+/* Commands of origins that are applied, also those that only queue. */
 static void note_progress(struct lq_replica *replica, const struct lq_commands *commands)
 {
     const struct lq_segment *segment = &commands->segment;
@@ -119,26 +118,45 @@ static void note_progress(struct lq_replica *replica, const struct lq_commands *
     }
 }
 
+/* Reads the next commands, as many as are looked ahead at; LQ_COMMANDS_ONE when there may be more.
+ */
+static enum lq_commands_next read_ahead(struct lq_replica *replica, struct lq_commands *commands,
+                                        struct lq_ahead *ahead)
+{
+    enum lq_commands_next next = LQ_COMMANDS_ONE;
+    ahead->n = 0;
+    while (ahead->n < LQ_AHEAD_MAX &&
+           (next = lq_commands_next(commands, &ahead->commands[ahead->n])) == LQ_COMMANDS_ONE) {
+        ahead->n++;
+        if (commands->commands_left == 0) {
+            note_progress(replica, commands);
+        }
+    }
+    lq_table_look_ahead(replica->table, ahead);
+    return next;
+}
+
 static void apply_commands(struct lq_replica *replica, uint64_t index,
                            const struct lq_log_entry *entry, uint64_t *budget)
 {
     struct lq_commands commands;
-    struct lq_command command;
+    struct lq_ahead ahead;
     enum lq_commands_next next = LQ_COMMANDS_BAD;
     if (lq_entry_open(&commands, entry->bytes, entry->len) &&
         commands.stamp.time_ms >= lq_table_counts(replica->table).time_ms) {
-        while ((next = lq_commands_next(&commands, &command)) == LQ_COMMANDS_ONE) {
-            apply_command(replica, index, &command, &commands.stamp);
-            *budget -= *budget > 0;
-            if (commands.commands_left == 0) {
-                note_progress(replica, &commands);
+        do {
+            next = read_ahead(replica, &commands, &ahead);
+            for (size_t i = 0; i < ahead.n; i++) {
+                lq_table_apply_ahead(replica->table, &ahead, i, &commands.stamp,
+                                     &replica->outcomes);
+                tell_outcomes(replica, index, &ahead.commands[i], &commands.stamp);
             }
-        }
+            *budget -= *budget > ahead.n ? ahead.n : *budget;
+        } while (next == LQ_COMMANDS_ONE);
     }
     if (next != LQ_COMMANDS_END) {
         lq_replica_stop(replica, "log entry %" PRIu64 " is committed but makes no sense", index);
-    }
-    if (LQ_PLANTED(LQ_PLANT_REBASE) && replica->clock.is_leading) {
+    } else if (LQ_PLANTED(LQ_PLANT_REBASE) && replica->clock.is_leading) {
         replica->clock.base_ms = commands.stamp.time_ms;
         replica->clock.base_own_ms = replica->now_ms;
     }
@@ -153,9 +171,9 @@ static void close_origins_of_others(struct lq_replica *replica, uint64_t index)
     struct lq_origin_state origin = {0};
     while (lq_table_next_origin(replica->table, origin.id.node, &origin)) {
         if (origin.is_open && lq_members_find(&replica->members, origin.id.node) == NULL) {
-            apply_command(
-                replica, index,
-                &(struct lq_command){.type = LQ_COMMAND_ORIGIN_CLOSE, .origin = origin.id}, &stamp);
+            struct lq_command close = {.type = LQ_COMMAND_ORIGIN_CLOSE, .origin = origin.id};
+            lq_table_apply(replica->table, &close, &stamp, &replica->outcomes);
+            tell_outcomes(replica, index, &close, &stamp);
         }
     }
 }

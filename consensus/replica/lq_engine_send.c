@@ -116,6 +116,22 @@ static void send_append(struct lq_engine *engine, uint32_t node,
     } while (left > 0);
 }
 
+/* Raft repeats the candidate's term in the answer to a pre-vote, also when it refuses because its
+ * own is higher. The candidate would never hear of that, and a node with the higher term but the
+ * shorter log and one with the longer log would refuse each other for ever. */
+static struct lq_message vote_result(const struct lq_engine *engine,
+                                     const struct raft_request_vote_result *result)
+{
+    struct lq_message message = {.kind = LQ_MESSAGE_VOTE_RESULT,
+                                 .term = result->term,
+                                 .is_pre_vote = result->pre_vote,
+                                 .is_granted = result->vote_granted};
+    if (!result->vote_granted && message.term < raft_current_term(&engine->raft)) {
+        message.term = raft_current_term(&engine->raft);
+    }
+    return message;
+}
+
 void lq_engine_send(struct lq_engine *engine, const struct raft_message *from)
 {
     uint32_t node = (uint32_t)from->server_id;
@@ -145,10 +161,7 @@ void lq_engine_send(struct lq_engine *engine, const struct raft_message *from)
                                       .is_disrupting = from->request_vote.disrupt_leader};
         break;
     case RAFT_REQUEST_VOTE_RESULT:
-        message = (struct lq_message){.kind = LQ_MESSAGE_VOTE_RESULT,
-                                      .term = from->request_vote_result.term,
-                                      .is_pre_vote = from->request_vote_result.pre_vote,
-                                      .is_granted = from->request_vote_result.vote_granted};
+        message = vote_result(engine, &from->request_vote_result);
         break;
     case RAFT_TIMEOUT_NOW:
         message = (struct lq_message){.kind = LQ_MESSAGE_TIMEOUT_NOW,

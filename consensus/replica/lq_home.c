@@ -84,7 +84,8 @@ static struct lq_parcel *open_parcel(struct lq_replica *replica)
 {
     struct lq_home *home = &replica->home;
     struct lq_parcel *parcel = home->parcel;
-    if (parcel != NULL && parcel->segment.len < PARCEL_BYTES) {
+    if (parcel != NULL && parcel->segment.len < PARCEL_BYTES &&
+        parcel->segment.len < replica->options.entry_bytes / 2) {
         return parcel;
     }
     parcel = lq_calloc(1, sizeof *parcel);

@@ -51,6 +51,13 @@ static bool may_drain(const struct lq_replica *replica)
     return replica->applied >= replica->lead.expires_index;
 }
 
+/* Expiries in one entry: what a turn may cost, and no more bytes than the entry has room for. */
+static size_t n_expires_max(const struct lq_replica *replica)
+{
+    size_t fitting = replica->options.entry_bytes / LQ_COMMAND_MAX + 1;
+    return fitting < LQ_TURN_EXPIRES ? fitting : LQ_TURN_EXPIRES;
+}
+
 /* Fills the head of the entry: orders, due expiries, those of touched keys. Returns how many pieces
  * fit behind it. */
 static size_t fill_head(struct lq_replica *replica, struct head *head, uint64_t time_ms,
@@ -62,8 +69,9 @@ static size_t fill_head(struct lq_replica *replica, struct head *head, uint64_t 
         add_order(head, &lead->orders[i]);
     }
     lead->n_orders = 0;
-    *ret_drained = may_drain(replica) && lq_table_due_all(replica->table, time_ms, LQ_TURN_EXPIRES,
-                                                          visit_expire, head) > 0;
+    *ret_drained =
+        may_drain(replica) &&
+        lq_table_due_all(replica->table, time_ms, n_expires_max(replica), visit_expire, head) > 0;
     for (const struct lq_list *at = lead->gathered.next; at != &lead->gathered; at = at->next) {
         const struct lq_piece *piece = LQ_CONTAINER(at, const struct lq_piece, in_gathered);
         bytes += piece->len;

@@ -242,6 +242,16 @@ static void begin_raft(struct lq_replica *replica, const struct lq_recovery_fact
     lq_replica_start_engine(replica, tail.term, tail.vote);
 }
 
+/* An entry holds segments of at most entry_bytes, or one that is a little larger, and as much again
+ * of expiries that are due and of those that its keys need: all of it must fit into a segment. */
+static void limit_entries(struct lq_replica_options *options)
+{
+    size_t most = lq_journal_entry_max(options->segment_bytes) / 4;
+    if (options->entry_bytes > most) {
+        options->entry_bytes = (uint32_t)most;
+    }
+}
+
 struct lq_replica *lq_replica_new(const struct lq_replica_options *options,
                                   struct lq_recovery *recovery, uint64_t now_ms)
 {
@@ -250,6 +260,7 @@ struct lq_replica *lq_replica_new(const struct lq_replica_options *options,
     LQ_CHECK(recovery->verdict != LQ_RECOVERY_CORRUPT);
     replica->backend.ops = &lq_home_ops;
     replica->options = *options;
+    limit_entries(&replica->options);
     replica->now_ms = now_ms;
     replica->random = options->seed;
     lq_effects_init(&replica->effects);

@@ -106,7 +106,8 @@ uint64_t lq_store_durable(const struct lq_store *store)
 
 uint64_t lq_store_backlog(const struct lq_store *store)
 {
-    return store->journal.gathering.used + store->journal.flying.used + store->waiting_bytes;
+    uint64_t flying = store->journal.is_in_flight ? store->journal.flying.used : 0;
+    return store->journal.gathering.used + flying + store->waiting_bytes;
 }
 
 /* ---- Writing. */

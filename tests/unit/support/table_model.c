@@ -15,17 +15,24 @@ static void tell(struct lq_model *model, uint8_t kind, struct lq_origin_id origi
         (struct lq_outcome){.kind = kind, .origin = origin, .seq = seq};
 }
 
+/* A lease that begins at `now_ms`: of a grant or a renewal. */
+static void tell_lease(struct lq_model *model, struct lq_model_lock *lock, uint8_t kind,
+                       struct lq_origin_id origin, uint64_t seq, uint8_t lease_s, uint64_t now_ms)
+{
+    struct lq_outcome *outcome = &model->outcomes[model->n_outcomes];
+    tell(model, kind, origin, seq);
+    lock->deadline_ms = now_ms + 1000 * (uint64_t)lease_s + 1;
+    outcome->token = lock->token;
+    outcome->lease_s = lease_s;
+    outcome->stamp_ms = now_ms;
+}
+
 static void grant(struct lq_model *model, struct lq_model_lock *lock, struct lq_model_grant to,
                   uint64_t now_ms)
 {
-    struct lq_outcome *outcome = &model->outcomes[model->n_outcomes];
-    tell(model, LQ_OUTCOME_GRANTED, to.origin, to.seq);
     lock->is_registered = true;
     lock->token = ++model->last_token;
-    lock->deadline_ms = now_ms + 1000 * (uint64_t)to.lease_s + 1;
-    outcome->token = lock->token;
-    outcome->lease_s = to.lease_s;
-    outcome->stamp_ms = now_ms;
+    tell_lease(model, lock, LQ_OUTCOME_GRANTED, to.origin, to.seq, to.lease_s, now_ms);
 }
 
 static void remove_waiter(struct lq_model_lock *lock, size_t at)
@@ -155,8 +162,8 @@ static void apply_from_origin(struct lq_model *model, const struct lq_command *c
         tell(model, was_queued ? LQ_OUTCOME_CANCELLED : LQ_OUTCOME_NOT_QUEUED, command->origin,
              was_queued ? command->target : command->seq);
     } else if (type == LQ_COMMAND_RENEW && is_holder && lock->deadline_ms > stamp->time_ms) {
-        lock->deadline_ms = stamp->time_ms + 1000 * (uint64_t)command->lease_s + 1;
-        tell(model, LQ_OUTCOME_RENEWED, command->origin, command->seq);
+        tell_lease(model, lock, LQ_OUTCOME_RENEWED, command->origin, command->seq, command->lease_s,
+                   stamp->time_ms);
     } else if ((type == LQ_COMMAND_RELEASE && is_holder) ||
                (type == LQ_COMMAND_FORCE_RELEASE && lock->is_registered)) {
         tell(model, LQ_OUTCOME_RELEASED, command->origin, command->seq);

@@ -1,0 +1,248 @@
+/* The operator of the cluster: adds, removes, demotes, promotes and replaces nodes, by asking
+ * whoever leads, again and again until it is so. */
+#include "sim_checks.h"
+#include "sim_faults.h"
+#include "sim_world.h"
+
+#define STEP_US (150 * SIM_MS)
+#define GOAL_US (15 * SIM_S)
+
+uint32_t sim_leader(struct sim *sim)
+{
+    uint32_t leader = 0;
+    uint64_t term = 0;
+    for (uint32_t id = 1; id <= sim->n_nodes; id++) {
+        struct lq_replica_status status;
+        if (!sim->nodes[id].is_up) {
+            continue;
+        }
+        status = lq_replica_status(sim->nodes[id].replica);
+        if (status.role == LQ_REPLICA_LEADER && status.term > term) {
+            leader = id;
+            term = status.term;
+        }
+    }
+    return leader;
+}
+
+bool sim_node_is_expected(const struct sim *sim, uint32_t node)
+{
+    const struct sim_node *state = &sim->nodes[node];
+    const struct lq_members *members = NULL;
+    uint64_t index = 0;
+    if (!state->is_up || state->is_wiped || state->is_rotten || state->is_leaving) {
+        return false;
+    }
+    for (uint32_t id = 1; id <= sim->n_nodes; id++) {
+        const struct sim_node *other = &sim->nodes[id];
+        if (other->is_up && !other->is_wiped) {
+            struct lq_replica_status status = lq_replica_status(other->replica);
+            if (status.applied_index >= index) {
+                index = status.applied_index;
+                members = lq_replica_members(other->replica);
+            }
+        }
+    }
+    return members != NULL && lq_members_find(members, node) != NULL;
+}
+
+static void ask(struct sim *sim, enum lq_change_kind kind, uint32_t node)
+{
+    uint32_t leader = sim_leader(sim);
+    struct sim_input *input = sim_input_new(SIM_INPUT_CHANGE, NULL, 0);
+    input->number = kind;
+    input->peer = node;
+    sim_node_input(&sim->nodes[leader], input);
+}
+
+static const struct lq_members *members_of_leader(struct sim *sim)
+{
+    uint32_t leader = sim_leader(sim);
+    return leader == 0 ? NULL : lq_replica_members(sim->nodes[leader].replica);
+}
+
+/* ---- Goals. */
+
+/* One step towards it; true when it is reached. */
+static bool step_towards(struct sim *sim, const struct sim_goal *goal)
+{
+    const struct lq_members *members = members_of_leader(sim);
+    const struct lq_member *member;
+    if (members == NULL) {
+        return false;
+    }
+    member = lq_members_find(members, goal->node);
+    if (goal->kind == SIM_GOAL_SHRINK) {
+        if (member != NULL) {
+            ask(sim, LQ_CHANGE_REMOVE, goal->node);
+        }
+        return member == NULL;
+    }
+    if (goal->kind == SIM_GOAL_REST) {
+        if (member != NULL && member->role == LQ_ROLE_VOTER) {
+            ask(sim, LQ_CHANGE_DEMOTE, goal->node);
+            return false;
+        }
+        return true;
+    }
+    if (member == NULL) {
+        ask(sim, LQ_CHANGE_ADD, goal->node);
+    } else if (member->role != LQ_ROLE_VOTER) {
+        ask(sim, LQ_CHANGE_PROMOTE, goal->node);
+    }
+    return member != NULL && member->role == LQ_ROLE_VOTER;
+}
+
+static void on_step(struct sim *sim, void *argument)
+{
+    struct sim_faults *faults = &sim->faults;
+    (void)argument;
+    if (sim->is_calm) {
+        return;
+    }
+    if (faults->n_goals > 0 &&
+        (step_towards(sim, &faults->goals[0]) || sim->now_us > faults->goals[0].until_us)) {
+        faults->n_goals--;
+        for (unsigned i = 0; i < faults->n_goals; i++) {
+            faults->goals[i] = faults->goals[i + 1];
+            faults->goals[i].until_us = sim->now_us + GOAL_US;
+        }
+    }
+    (void)sim_at(sim, sim->now_us + STEP_US, on_step, NULL);
+}
+
+void sim_operator_start(struct sim *sim)
+{
+    (void)sim_at(sim, STEP_US, on_step, NULL);
+}
+
+void sim_operator_want(struct sim *sim, const struct sim_goal *goal)
+{
+    struct sim_faults *faults = &sim->faults;
+    static const char *const kinds[] = {"a voter", "no member", "a standby"};
+    if (faults->n_goals < SIM_GOALS_MAX) {
+        sim_trace(sim, "    the operator wants %u to become %s", goal->node, kinds[goal->kind]);
+        faults->goals[faults->n_goals] = *goal;
+        faults->goals[faults->n_goals++].until_us = sim->now_us + GOAL_US;
+    }
+}
+
+static void want(struct sim *sim, enum sim_goal_kind kind, uint32_t node)
+{
+    struct sim_goal goal = {.kind = kind, .node = node};
+    if (kind == SIM_GOAL_SHRINK) {
+        sim->nodes[node].is_removed = true;
+        if (sim->checks != NULL) {
+            sim_checks_node_fault(sim->checks, node, "is being removed");
+        }
+    }
+    sim_operator_want(sim, &goal);
+}
+
+/* A new node, blank and up, that nobody has asked to join yet; 0: there were enough. */
+static uint32_t new_node(struct sim *sim)
+{
+    struct sim_node *node;
+    if (sim->n_nodes == SIM_NODES_MAX) {
+        return 0;
+    }
+    node = &sim->nodes[++sim->n_nodes];
+    sim_node_init(node, sim, sim->n_nodes);
+    node->is_added = true;
+    sim_node_start_at(node, sim->now_us + sim_between(sim, 0, 1000) * SIM_MS);
+    return node->id;
+}
+
+/* ---- Lost disks. */
+
+static bool is_lost(const struct sim_node *node)
+{
+    return node->is_wiped || node->is_flipped || node->is_rotten || node->is_gone;
+}
+
+/* Whether one of the members will never come back, and is still listed. */
+static bool has_lost(struct sim *sim, const struct lq_members *members)
+{
+    for (size_t i = 0; i < members->n; i++) {
+        if (is_lost(&sim->nodes[members->items[i].node])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether all other voters are up and have stored all that this one has: entries that were
+ * committed through its word must not be left on too few disks. */
+static bool have_all_of(struct sim *sim, const struct lq_members *members, uint32_t node)
+{
+    uint64_t index = lq_replica_status(sim->nodes[node].replica).durable_index;
+    for (size_t i = 0; i < members->n; i++) {
+        const struct sim_node *other = &sim->nodes[members->items[i].node];
+        if (members->items[i].role == LQ_ROLE_VOTER && other->id != node &&
+            (!other->is_up || other->is_paused ||
+             lq_replica_status(other->replica).durable_index < index)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is committed is on a majority of the voters. One of them may lose its disk if no other has,
+ * and if the cluster has begun to work, so that a blank node is told from a new one. */
+bool sim_operator_can_lose(struct sim *sim, uint32_t node)
+{
+    const struct lq_members *members = members_of_leader(sim);
+    uint32_t leader = sim_leader(sim);
+    if (members == NULL || sim->faults.n_goals > 0 || sim->faults.n_lost >= 3 ||
+        lq_members_n_voters(members) < 3 ||
+        lq_replica_status(sim->nodes[leader].replica).applied_index < 20) {
+        return false;
+    }
+    if (is_lost(&sim->nodes[node]) || has_lost(sim, members)) {
+        return false;
+    }
+    for (uint32_t id = 1; id <= sim->n_nodes; id++) {
+        const struct sim_node *other = &sim->nodes[id];
+        if (other->is_up && !is_lost(other) && !other->is_removed &&
+            lq_replica_members(other->replica)->n != members->n) {
+            return false; /* a change is still on its way */
+        }
+    }
+    return have_all_of(sim, members, node);
+}
+
+void sim_operator_replace(struct sim *sim, uint32_t node)
+{
+    uint32_t fresh = new_node(sim);
+    want(sim, SIM_GOAL_SHRINK, node);
+    if (fresh != 0) {
+        want(sim, SIM_GOAL_GROW, fresh);
+    }
+}
+
+/* ---- Changes. */
+
+void sim_operator_change(struct sim *sim)
+{
+    const struct lq_members *members = members_of_leader(sim);
+    const struct lq_member *member;
+    uint64_t draw = sim_between(sim, 0, 99);
+    if (members == NULL || members->n == 0 || sim->faults.n_goals > 0) {
+        return;
+    }
+    member = &members->items[sim_between(sim, 0, members->n - 1)];
+    if (draw < 40 && members->n < 7) {
+        uint32_t fresh = new_node(sim);
+        if (fresh != 0) {
+            want(sim, SIM_GOAL_GROW, fresh);
+        }
+    } else if (has_lost(sim, members)) {
+        return; /* fewer others must not make it the majority */
+    } else if (draw < 65 && lq_members_n_voters(members) > 2) {
+        want(sim, SIM_GOAL_SHRINK, member->node);
+    } else if (draw < 85 && lq_members_n_voters(members) > 2) {
+        want(sim, SIM_GOAL_REST, member->node);
+    } else if (member->role != LQ_ROLE_VOTER) {
+        want(sim, SIM_GOAL_GROW, member->node);
+    }
+}
