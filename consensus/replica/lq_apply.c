@@ -31,7 +31,7 @@ static struct lq_digest_at *digest_slot(struct lq_seen_digest *seen, uint64_t in
 /* Whoever differs from a majority of the voters is wrong. */
 static void compare_digests(struct lq_replica *replica, uint64_t index)
 {
-    const struct lq_members *members = &replica->members;
+    const struct lq_members *members = &replica->replay.members;
     struct lq_digest_at mine = *digest_slot(digests_of(replica, replica->options.node), index);
     size_t n_needed = lq_members_n_voters(members) / 2 + 1;
     for (size_t i = 0; i < members->n && mine.index == index; i++) {
@@ -59,7 +59,7 @@ static void compare_digests(struct lq_replica *replica, uint64_t index)
 
 void lq_apply_digest(struct lq_replica *replica, uint32_t node, uint64_t index, uint64_t digest)
 {
-    if (index % LQ_DIGEST_STEP == 0 && lq_members_find(&replica->members, node) != NULL) {
+    if (index % LQ_DIGEST_STEP == 0 && lq_members_find(&replica->replay.members, node) != NULL) {
         *digest_slot(digests_of(replica, node), index) = (struct lq_digest_at){index, digest};
         compare_digests(replica, index);
     }
@@ -92,143 +92,92 @@ static void route(struct lq_replica *replica, const struct lq_outcome *outcome)
     }
 }
 
-static void tell_outcomes(struct lq_replica *replica, uint64_t index,
-                          const struct lq_command *command, const struct lq_stamp *stamp)
+/* The leader tells origins how far their commands got, also those that only queued. */
+static void note_progress(struct lq_replica *replica, const struct lq_command *command)
 {
-    struct lq_outcomes *outcomes = &replica->outcomes;
-    if (replica->on_applied != NULL) {
-        replica->on_applied(replica->on_applied_context, index, stamp, command, outcomes->items,
-                            outcomes->count);
-    }
-    for (size_t i = 0; i < outcomes->count; i++) {
-        route(replica, &outcomes->items[i]);
-    }
-    outcomes->count = 0;
-}
-
-/* Commands of origins that are applied, also those that only queue. */
-static void note_progress(struct lq_replica *replica, const struct lq_commands *commands)
-{
-    const struct lq_segment *segment = &commands->segment;
     struct lq_peer *peer;
-    if (segment->kind == LQ_SEGMENT_ORIGIN && replica->lead.is_leading &&
-        segment->origin.node != replica->options.node &&
-        (peer = lq_peer_find(replica, segment->origin.node)) != NULL) {
+    if (replica->lead.is_leading && lq_command_is_from_origin(command->type) &&
+        command->origin.node != replica->options.node &&
+        (peer = lq_peer_find(replica, command->origin.node)) != NULL) {
         peer->has_progress = true;
     }
 }
 
-/* Reads the next commands, as many as are looked ahead at; LQ_COMMANDS_ONE when there may be more.
- */
-static enum lq_commands_next read_ahead(struct lq_replica *replica, struct lq_commands *commands,
-                                        struct lq_ahead *ahead)
+static void on_command(void *context, const struct lq_stamp *stamp,
+                       const struct lq_command *command, const struct lq_outcomes *outcomes)
 {
-    enum lq_commands_next next = LQ_COMMANDS_ONE;
-    ahead->n = 0;
-    while (ahead->n < LQ_AHEAD_MAX &&
-           (next = lq_commands_next(commands, &ahead->commands[ahead->n])) == LQ_COMMANDS_ONE) {
-        ahead->n++;
-        if (commands->commands_left == 0) {
-            note_progress(replica, commands);
-        }
+    struct lq_replica *replica = context;
+    if (replica->on_applied != NULL) {
+        replica->on_applied(replica->on_applied_context, replica->applied, stamp, command,
+                            outcomes->items, outcomes->count);
     }
-    lq_table_look_ahead(replica->table, ahead);
-    return next;
-}
-
-static void apply_commands(struct lq_replica *replica, uint64_t index,
-                           const struct lq_log_entry *entry, uint64_t *budget)
-{
-    struct lq_commands commands;
-    struct lq_ahead ahead;
-    enum lq_commands_next next = LQ_COMMANDS_BAD;
-    if (lq_entry_open(&commands, entry->bytes, entry->len) &&
-        commands.stamp.time_ms >= lq_table_counts(replica->table).time_ms) {
-        do {
-            next = read_ahead(replica, &commands, &ahead);
-            for (size_t i = 0; i < ahead.n; i++) {
-                lq_table_apply_ahead(replica->table, &ahead, i, &commands.stamp,
-                                     &replica->outcomes);
-                tell_outcomes(replica, index, &ahead.commands[i], &commands.stamp);
-            }
-            *budget -= *budget > ahead.n ? ahead.n : *budget;
-        } while (next == LQ_COMMANDS_ONE);
+    note_progress(replica, command);
+    for (size_t i = 0; i < outcomes->count; i++) {
+        route(replica, &outcomes->items[i]);
     }
-    if (next != LQ_COMMANDS_END) {
-        lq_replica_stop(replica, "log entry %" PRIu64 " is committed but makes no sense", index);
-    } else if (LQ_PLANTED(LQ_PLANT_REBASE) && replica->clock.is_leading) {
-        replica->clock.base_ms = commands.stamp.time_ms;
+    replica->n_commands++;
+    if (LQ_PLANTED(LQ_PLANT_REBASE) && replica->clock.is_leading) {
+        replica->clock.base_ms = stamp->time_ms;
         replica->clock.base_own_ms = replica->now_ms;
     }
 }
 
-/* ---- Members. */
-
-/* The origins of nodes that are members no more are closed, at the time of the last entry. */
-static void close_origins_of_others(struct lq_replica *replica, uint64_t index)
+void lq_apply_begin(struct lq_replica *replica)
 {
-    struct lq_stamp stamp = {.time_ms = lq_table_counts(replica->table).time_ms};
-    struct lq_origin_state origin = {0};
-    while (lq_table_next_origin(replica->table, origin.id.node, &origin)) {
-        if (origin.is_open && lq_members_find(&replica->members, origin.id.node) == NULL) {
-            struct lq_command close = {.type = LQ_COMMAND_ORIGIN_CLOSE, .origin = origin.id};
-            lq_table_apply(replica->table, &close, &stamp, &replica->outcomes);
-            tell_outcomes(replica, index, &close, &stamp);
-        }
-    }
+    const struct lq_finished *newest = &replica->snapshots.newest;
+    lq_replay_done(&replica->replay);
+    lq_replay_init(&replica->replay, replica->table, &newest->members, newest->members_index);
+    replica->replay.on_command = on_command;
+    replica->replay.context = replica;
 }
 
-static void apply_members(struct lq_replica *replica, uint64_t index,
-                          const struct lq_log_entry *entry)
+/* ---- Members. */
+
+static void note_members(struct lq_replica *replica)
 {
-    bool was_member = lq_members_find(&replica->members, replica->options.node) != NULL;
-    struct lq_members members;
-    if (!lq_members_decode(&members, entry->bytes, entry->len)) {
-        lq_replica_stop(replica, "log entry %" PRIu64 " is committed but lists no members", index);
-        return;
-    }
-    for (size_t i = 0; i < replica->members.n; i++) {
-        struct lq_peer *peer = lq_peer_find(replica, replica->members.items[i].node);
+    const struct lq_members *members = &replica->replay.members;
+    for (size_t i = 0; i < members->n; i++) {
+        struct lq_peer *peer = lq_peer_find(replica, members->items[i].node);
         if (peer != NULL) {
             peer->was_member = true;
         }
     }
-    replica->members = members;
-    replica->members_index = index;
-    close_origins_of_others(replica, index);
-    lq_engine_configured(replica->engine, index, &members);
-    lq_effects_note(&replica->effects, LQ_NOTE_MEMBERS, index, 0);
-    if (was_member && lq_members_find(&members, replica->options.node) == NULL) {
+}
+
+static void use_members(struct lq_replica *replica, bool was_member)
+{
+    const struct lq_replay *replay = &replica->replay;
+    lq_engine_configured(replica->engine, replay->members_index, &replay->members);
+    lq_effects_note(&replica->effects, LQ_NOTE_MEMBERS, replay->members_index, 0);
+    if (was_member && lq_members_find(&replay->members, replica->options.node) == NULL) {
         replica->removed_ms = replica->now_ms;
     }
 }
 
 /* ---- The log. */
 
-static void apply_entry(struct lq_replica *replica, uint64_t *budget)
+static void apply_entry(struct lq_replica *replica)
 {
     uint64_t index = replica->applied + 1;
     const struct lq_log_entry *entry = lq_log_at(&replica->log, index);
+    bool was_member = lq_members_find(&replica->replay.members, replica->options.node) != NULL;
+    enum lq_replay_fault fault;
     LQ_CHECK(entry != NULL);
-    if (entry->check !=
-            lq_journal_entry_check(index, entry->term, entry->type, entry->bytes, entry->len) &&
-        !LQ_PLANTED(LQ_PLANT_BAD_CHECKSUM)) {
-        lq_replica_stop(replica, "log entry %" PRIu64 " changed in memory: its checksum is wrong",
-                        index);
-        return;
+    if (entry->type == LQ_ENTRY_MEMBERS) {
+        note_members(replica);
     }
     replica->applied = index;
     replica->applied_bytes += entry->len;
-    *budget -= *budget > 0;
-    switch ((enum lq_entry_type)entry->type) {
-    case LQ_ENTRY_COMMANDS:
-        apply_commands(replica, index, entry, budget);
-        break;
-    case LQ_ENTRY_MEMBERS:
-        apply_members(replica, index, entry);
-        break;
-    case LQ_ENTRY_BARRIER:
-        break;
+    fault = lq_replay_entry(&replica->replay, index, entry);
+    if (fault != LQ_REPLAY_OK) {
+        lq_replica_stop(replica,
+                        "log entry %" PRIu64 " is committed but %s: the memory of this "
+                        "node or of the leader that made it is damaged",
+                        index, lq_replay_fault_text(fault));
+        return;
+    }
+    if (replica->replay.members_index == index) {
+        use_members(replica, was_member);
     }
     if (replica->on_applied != NULL) {
         replica->on_applied(replica->on_applied_context, index, NULL, NULL, NULL, 0);
@@ -240,16 +189,36 @@ static void apply_entry(struct lq_replica *replica, uint64_t *budget)
     }
 }
 
+/* A snapshot that is long overdue waits for the disk to have what it would include. */
+static bool must_wait_for_disk(const struct lq_replica *replica)
+{
+    return lq_snapshots_are_overdue(replica) &&
+           replica->applied >= lq_engine_last_stored(replica->engine);
+}
+
 bool lq_apply_has_more(const struct lq_replica *replica)
 {
     return !lq_engine_is_installing(replica->engine) &&
            replica->applied < lq_engine_commit(replica->engine);
 }
 
-void lq_apply(struct lq_replica *replica, uint64_t *budget)
+bool lq_apply_can(const struct lq_replica *replica)
 {
-    while (*budget > 0 && replica->stop == NULL && lq_apply_has_more(replica)) {
-        apply_entry(replica, budget);
+    return lq_apply_has_more(replica) && replica->stop == NULL && !must_wait_for_disk(replica);
+}
+
+void lq_apply(struct lq_replica *replica)
+{
+    while (lq_apply_can(replica) && replica->n_commands < replica->turn_commands &&
+           replica->applied < replica->turn_applied) {
+        apply_entry(replica);
         lq_replica_watch_role(replica);
     }
+}
+
+void lq_apply_turn(struct lq_replica *replica)
+{
+    replica->turn_commands = replica->n_commands + LQ_TURN_COMMANDS;
+    replica->turn_applied = replica->applied + LQ_TURN_COMMANDS;
+    lq_apply(replica);
 }

@@ -5,6 +5,9 @@
 /* How long a transfer is tried before the leader goes on. */
 #define TRANSFER_ELECTIONS 4
 
+/* A disk that does not answer for so many election timeouts is a bad one for a leader. */
+#define DISK_ELECTIONS 2
+
 /* A removed node lives on for so long, so that a leader among them tells the others. */
 #define REMOVED_MS 500
 
@@ -193,6 +196,15 @@ static void go_on_transferring(struct lq_replica *replica)
     }
 }
 
+/* Whether this node's disk takes no more, or has not answered for long: others lead better. */
+static bool is_disk_bad(const struct lq_replica *replica)
+{
+    uint64_t since_ms = lq_store_waiting_since(&replica->store);
+    uint64_t long_ms = DISK_ELECTIONS * (uint64_t)replica->options.election_ms;
+    return replica->store.retry_ms != 0 ||
+           (since_ms != LQ_NEVER && replica->now_ms >= since_ms + long_ms);
+}
+
 void lq_change_turn(struct lq_replica *replica)
 {
     if (replica->removed_ms != 0 && replica->now_ms >= replica->removed_ms + REMOVED_MS) {
@@ -200,7 +212,7 @@ void lq_change_turn(struct lq_replica *replica)
                         "this node was removed from the cluster (log index %llu); to come "
                         "back it must be added under a new id, with an empty data "
                         "directory",
-                        (unsigned long long)replica->members_index);
+                        (unsigned long long)replica->replay.members_index);
     }
     if (!replica->lead.is_ready) {
         return;
@@ -208,8 +220,9 @@ void lq_change_turn(struct lq_replica *replica)
     if (replica->promoting != 0) {
         go_on_promoting(replica);
     }
-    if (replica->store.retry_ms != 0 && replica->transfer_to == 0) {
-        (void)transfer(replica, 0); /* the disk is full: another leads better */
+    if ((is_disk_bad(replica) || (replica->is_leaving && !replica->home.is_open)) &&
+        replica->transfer_to == 0) {
+        (void)transfer(replica, 0);
     }
     if (replica->transfer_to != 0) {
         go_on_transferring(replica);
@@ -220,7 +233,7 @@ void lq_change_turn(struct lq_replica *replica)
 bool lq_change_stops_proposals(const struct lq_replica *replica)
 {
     return replica->transfer_to != 0 || lq_engine_is_transferring(replica->engine) ||
-           replica->store.retry_ms != 0;
+           is_disk_bad(replica) || lq_store_backlog(&replica->store) > LQ_PROPOSE_BYTES_MAX;
 }
 
 uint64_t lq_change_deadline(const struct lq_replica *replica)
@@ -228,6 +241,9 @@ uint64_t lq_change_deadline(const struct lq_replica *replica)
     uint64_t deadline = replica->removed_ms != 0 ? replica->removed_ms + REMOVED_MS : LQ_NEVER;
     if (replica->transfer_to != 0) {
         deadline = lq_earlier(deadline, replica->transfer_until_ms);
+    }
+    if (replica->is_leaving && replica->now_ms < replica->leaving_until_ms) {
+        deadline = lq_earlier(deadline, replica->leaving_until_ms);
     }
     return deadline;
 }

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Entries that may be on their way to a peer; what bounds their bytes is the queue of its link. */
+/* Entries that may be on their way to a peer, and about how many bytes. */
 #define INFLIGHT_ENTRIES 512
+#define INFLIGHT_BYTES   (UINT32_C(2) << 20)
 
 /* A snapshot on its way has no time limit of raft's: chunks travel outside of it. */
 #define INSTALL_TIMEOUT_MS 600000
@@ -253,6 +254,16 @@ static void forget_silent_leader(struct lq_engine *engine)
     }
 }
 
+/* Raft counts entries, not bytes: as many as the log's average allows. */
+static void limit_inflight(struct lq_engine *engine)
+{
+    const struct lq_log *log = engine->log;
+    uint64_t average = log->count > 0 ? log->bytes / log->count + 1 : 1;
+    uint64_t n = INFLIGHT_BYTES / average + 1;
+    raft_set_max_inflight_entries(&engine->raft,
+                                  (unsigned)(n < INFLIGHT_ENTRIES ? n : INFLIGHT_ENTRIES));
+}
+
 void lq_engine_tick(struct lq_engine *engine)
 {
     struct raft_event event = {.type = RAFT_TIMEOUT};
@@ -266,6 +277,7 @@ void lq_engine_tick(struct lq_engine *engine)
         }
         engine->last_beat_ms = engine->now_ms;
         engine->is_beating = true;
+        limit_inflight(engine);
     } else if (!is_overdue_follower(engine)) {
         return;
     } else if (lq_engine_is_sole_voter(engine) && engine->raft.state == RAFT_FOLLOWER) {

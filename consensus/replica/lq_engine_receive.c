@@ -77,7 +77,6 @@ static void feed_piece(struct lq_engine *engine, uint32_t node, const struct lq_
     engine->n_step_entries = batch->count;
     feed(engine, &piece, node);
     engine->step_checks = NULL;
-    engine->user.on_committed(engine->user.context);
 }
 
 /* New members always come first in what raft is fed: of those that are not the first new entry it
@@ -92,8 +91,9 @@ static void feed_entries(struct lq_engine *engine, uint32_t node, const struct l
         }
         feed_piece(engine, node, message, batch, from, i);
         from = i;
-        if (engine->raft.state != RAFT_FOLLOWER || engine->raft.snapshot.installing) {
-            return;
+        if (engine->raft.state != RAFT_FOLLOWER || engine->raft.snapshot.installing ||
+            !engine->user.on_committed(engine->user.context)) {
+            return; /* what is left out comes again */
         }
     }
     feed_piece(engine, node, message, batch, from, batch->count);
@@ -160,9 +160,26 @@ static void receive_append_result(struct lq_engine *engine, uint32_t node,
 
 /* ---- Votes. */
 
+/* This node as raft's configuration lists it, or NULL. */
+static struct raft_server *own_server(struct lq_engine *engine)
+{
+    struct raft_configuration *configuration = &engine->raft.configuration;
+    for (unsigned i = 0; i < configuration->n; i++) {
+        if (configuration->servers[i].id == engine->options.node) {
+            return &configuration->servers[i];
+        }
+    }
+    return NULL;
+}
+
+/* A standby votes, too. It may be a voter by an entry that it has not got yet, and that can't be
+ * committed without it; who asks knows whose votes count. Raft would refuse, for ever: it is shown
+ * a voter while it decides. */
 static void receive_vote(struct lq_engine *engine, uint32_t node, const struct lq_message *message)
 {
     struct raft_message vote = {.type = RAFT_REQUEST_VOTE};
+    struct raft_server *own = own_server(engine);
+    int role = own == NULL ? RAFT_VOTER : own->role;
     vote.request_vote.version = VOTE_VERSION;
     vote.request_vote.term = message->term;
     vote.request_vote.candidate_id = node;
@@ -170,7 +187,13 @@ static void receive_vote(struct lq_engine *engine, uint32_t node, const struct l
     vote.request_vote.last_log_term = message->last_term;
     vote.request_vote.pre_vote = message->is_pre_vote;
     vote.request_vote.disrupt_leader = message->is_disrupting;
+    if (own != NULL) {
+        own->role = RAFT_VOTER;
+    }
     feed(engine, &vote, node);
+    if (own != NULL) {
+        own->role = role;
+    }
 }
 
 /* Raft looks at a candidate's fields before it looks whether it is one: in another state they are

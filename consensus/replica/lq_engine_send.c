@@ -5,6 +5,10 @@
 #include "lq_engine_impl.h"
 #include "lq_mem.h"
 
+/* What one peer is sent at a time, in bytes: the rest is found missing, and sent, a heartbeat
+ * later. lq_engine_tick sees to it that raft seldom asks for more. */
+#define SEND_BYTES (UINT32_C(4) << 20)
+
 struct lq_engine_peer *lq_engine_peer(struct lq_engine *engine, uint32_t node)
 {
     for (size_t i = 0; i < engine->n_peers; i++) {
@@ -50,18 +54,20 @@ static bool may_send(const struct lq_engine *engine, const struct lq_engine_peer
            (!is_again || engine->now_ms >= peer->sent_ms + engine->options.heartbeat_ms);
 }
 
-/* How many entries from `first` on fit into one message, of at most `n`; at least one. */
-static uint32_t fitting(const struct lq_engine *engine, uint64_t first, uint32_t n)
+/* How many entries from `first` on fit into one message, of at most `n`; at least one. Adds their
+ * bytes. */
+static uint32_t fitting(const struct lq_engine *engine, uint64_t first, uint32_t n, size_t *bytes)
 {
-    size_t bytes = 0;
+    size_t sum = 0;
     uint32_t count = 0;
-    while (count < n) {
-        bytes += lq_message_entry_bytes(lq_log_at(engine->log, first + count)->len);
-        if (count > 0 && bytes > engine->options.message_bytes) {
+    for (; count < n; count++) {
+        size_t one = lq_message_entry_bytes(lq_log_at(engine->log, first + count)->len);
+        if (count > 0 && sum + one > engine->options.message_bytes) {
             break;
         }
-        count++;
+        sum += one;
     }
+    *bytes += sum;
     return count;
 }
 
@@ -95,6 +101,7 @@ static void send_append(struct lq_engine *engine, uint32_t node,
                                  .prev_term = append->prev_log_term,
                                  .commit = append->leader_commit};
     uint32_t left = append->n_entries;
+    size_t bytes = 0;
     if (left == 0 && !engine->is_beating && peer->told_commit == append->leader_commit) {
         return; /* raft, whose own heartbeat is next to nothing, sends one with each answer */
     }
@@ -103,17 +110,17 @@ static void send_append(struct lq_engine *engine, uint32_t node,
         if (!may_send(engine, peer, append->prev_log_index + 1)) {
             return;
         }
-        peer->sent_end = append->prev_log_index + left;
         peer->sent_ms = engine->now_ms;
         peer->is_answered = false;
     }
     do {
-        message.count = left > 0 ? fitting(engine, message.prev_index + 1, left) : 0;
+        message.count = left > 0 ? fitting(engine, message.prev_index + 1, left, &bytes) : 0;
         send_piece(engine, node, &message);
         left -= message.count;
         message.prev_index += message.count;
         message.prev_term = lq_log_term_of(engine->log, message.prev_index);
-    } while (left > 0);
+    } while (left > 0 && bytes < SEND_BYTES);
+    peer->sent_end = append->n_entries > 0 ? message.prev_index : peer->sent_end;
 }
 
 /* Raft repeats the candidate's term in the answer to a pre-vote, also when it refuses because its

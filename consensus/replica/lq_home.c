@@ -11,15 +11,15 @@
 #include "lq_planted.h"
 #include "lq_replica_impl.h"
 
-/* Bytes of commands in one parcel: small beside an entry, so that entries fill well. */
-#define PARCEL_BYTES (UINT32_C(16) << 10)
-
 /* How often the opening of the origin is asked for. */
 #define ASK_MS 50
 
 /* Parcels without progress for so long are handed on again, some at a time. */
 #define AGAIN_MS    150
 #define AGAIN_COUNT 16
+
+/* Parcels handed on in one turn: a megabyte. */
+#define HAND_COUNT 64
 
 /* A leader's "send again" within this time after the last one is about the same loss. */
 #define RESEND_PAUSE_MS 5
@@ -84,7 +84,7 @@ static struct lq_parcel *open_parcel(struct lq_replica *replica)
 {
     struct lq_home *home = &replica->home;
     struct lq_parcel *parcel = home->parcel;
-    if (parcel != NULL && parcel->segment.len < PARCEL_BYTES &&
+    if (parcel != NULL && parcel->segment.len < LQ_PARCEL_BYTES &&
         parcel->segment.len < replica->options.entry_bytes / 2) {
         return parcel;
     }
@@ -187,14 +187,19 @@ void lq_home_flush(struct lq_replica *replica)
 {
     struct lq_home *home = &replica->home;
     bool is_ready = replica->leader != replica->options.node || replica->lead.is_ready;
+    unsigned n = 0;
+    home->has_more = false;
     if (replica->leader == 0 || !is_ready || !home->is_open) {
         return;
     }
-    for (struct lq_list *at = home->outbox.next; at != &home->outbox; at = at->next) {
+    for (struct lq_list *at = home->outbox.next; at != &home->outbox && n < HAND_COUNT;
+         at = at->next) {
         if (!parcel_of(at)->is_handed) {
             hand(replica, parcel_of(at));
+            n++;
         }
     }
+    home->has_more = n == HAND_COUNT;
 }
 
 void lq_home_applied(struct lq_replica *replica, uint64_t seq)
@@ -258,24 +263,31 @@ void lq_home_look(struct lq_replica *replica)
     }
 }
 
-/* Asks the leader to open the origin. */
+/* Whether the leader is to be asked to open the origin or, when this node leaves, to close it. */
+static bool is_asking(const struct lq_replica *replica)
+{
+    const struct lq_home *home = &replica->home;
+    return home->is_open == replica->is_leaving && home->id.incarnation != 0 &&
+           replica->leader != 0 &&
+           lq_members_find(&replica->replay.members, replica->options.node) != NULL;
+}
+
 static void ask(struct lq_replica *replica)
 {
     struct lq_home *home = &replica->home;
-    struct lq_peer *peer;
-    if (home->is_open || home->id.incarnation == 0 || replica->leader == 0 || replica->is_leaving ||
-        replica->now_ms < home->asked_ms + ASK_MS ||
-        lq_members_find(&replica->members, replica->options.node) == NULL) {
+    struct lq_peer *peer = lq_peer_find(replica, replica->leader);
+    struct lq_message message = {.kind = home->is_open ? LQ_MESSAGE_CLOSE : LQ_MESSAGE_OPEN,
+                                 .incarnation = home->id.incarnation};
+    if (!is_asking(replica) || replica->now_ms < home->asked_ms + ASK_MS) {
         return;
     }
     home->asked_ms = replica->now_ms;
-    if (replica->leader == replica->options.node) {
+    if (peer != NULL) {
+        lq_peer_send(replica, peer, &message, NULL, NULL, false);
+    } else if (home->is_open) {
+        lq_lead_close(replica, home->id);
+    } else {
         lq_lead_open(replica, home->id);
-    } else if ((peer = lq_peer_find(replica, replica->leader)) != NULL) {
-        lq_peer_send(
-            replica, peer,
-            &(struct lq_message){.kind = LQ_MESSAGE_OPEN, .incarnation = home->id.incarnation},
-            NULL, NULL, false);
     }
 }
 
@@ -312,13 +324,10 @@ uint64_t lq_home_deadline(const struct lq_replica *replica)
 {
     const struct lq_home *home = &replica->home;
     uint64_t deadline = lq_home_patience(replica);
-    bool is_asking = !home->is_open && home->id.incarnation != 0 && replica->leader != 0 &&
-                     !replica->is_leaving &&
-                     lq_members_find(&replica->members, replica->options.node) != NULL;
-    if (home->n_taken < home->n_answers) {
+    if (home->n_taken < home->n_answers || home->has_more) {
         return 0;
     }
-    if (is_asking) {
+    if (is_asking(replica)) {
         deadline = lq_earlier(deadline, home->asked_ms + ASK_MS);
     }
     if (!lq_list_is_empty(&home->outbox)) {

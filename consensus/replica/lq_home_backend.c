@@ -4,6 +4,9 @@
 #include "lq_frame.h"
 #include "lq_home_impl.h"
 
+/* Requests numbered, or given up, in one turn; the rest follows in the next. */
+#define TURN_REQUESTS 2048
+
 static struct lq_replica *replica_of(struct lq_backend *backend)
 {
     return LQ_CONTAINER(backend, struct lq_replica, backend);
@@ -70,7 +73,8 @@ static void home_cancel(struct lq_backend *backend, struct lq_request *request)
 static void let_go(struct lq_replica *replica)
 {
     struct lq_home *home = &replica->home;
-    while (!lq_list_is_empty(&home->held) && can_number(replica)) {
+    for (int i = 0; i < TURN_REQUESTS && !lq_list_is_empty(&home->held) && can_number(replica);
+         i++) {
         struct lq_request *request = LQ_CONTAINER(home->held.next, struct lq_request, in_held);
         unhold(replica, request);
         lq_home_number_request(replica, request);
@@ -97,7 +101,7 @@ static void home_begin(struct lq_backend *backend, uint64_t now_ms)
     LQ_CHECK(now_ms == replica->now_ms);
     let_go(replica);
     for (int i = 0; i < LQ_HOME_TIMERS; i++) {
-        while (!lq_list_is_empty(&home->timers[i])) {
+        for (int n = 0; n < TURN_REQUESTS && !lq_list_is_empty(&home->timers[i]); n++) {
             struct lq_request *first =
                 LQ_CONTAINER(home->timers[i].next, struct lq_request, in_timer);
             if (first->patience_ms > now_ms) {

@@ -143,11 +143,33 @@ static void granted(struct lq_replica *replica, struct lq_request *request,
                       request->is_overdue ? LQ_HOME_NO_TIMER : LQ_HOME_TIMER_ACQUIRE);
 }
 
+/* Whether a request can have this outcome: what the leader sends is not trusted. */
+static bool is_outcome_of(const struct lq_request *request, uint8_t kind)
+{
+    bool is_acquire = request->op == LQ_OP_ACQUIRE && request->backend_state == LQ_HOME_SENT;
+    bool is_release = request->op == LQ_OP_RELEASE;
+    switch (kind) {
+    case LQ_OUTCOME_GRANTED:
+    case LQ_OUTCOME_TIMEOUT:
+    case LQ_OUTCOME_BUSY:
+    case LQ_OUTCOME_CANCELLED:
+        return is_acquire;
+    case LQ_OUTCOME_RELEASED:
+        return is_release;
+    case LQ_OUTCOME_RENEWED:
+        return !is_acquire && !is_release;
+    case LQ_OUTCOME_NOT_HELD:
+        return !is_acquire;
+    default:
+        return false;
+    }
+}
+
 void lq_home_outcome(struct lq_replica *replica, const struct lq_outcome *outcome)
 {
     struct lq_request *request = find(&replica->home, outcome->seq);
-    if (request == NULL) {
-        return; /* it was told before, or is of a cancel */
+    if (request == NULL || !is_outcome_of(request, outcome->kind)) {
+        return; /* it was told before, is of a cancel, or is no last word */
     }
     if (request->op != LQ_OP_ACQUIRE && replica->home.changes.next != &request->in_held) {
         return; /* the one before was not told: the own table will tell both, in their order */

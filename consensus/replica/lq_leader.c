@@ -105,8 +105,8 @@ static bool read_segment(const struct lq_replica *replica, uint32_t node, const 
     struct lq_commands commands;
     struct lq_command command;
     enum lq_commands_next next = LQ_COMMANDS_END;
-    if (!lq_segment_open(&commands, bytes, len) || commands.segment.kind != LQ_SEGMENT_ORIGIN ||
-        commands.segment.origin.node != node) {
+    if (len > LQ_PARCEL_MAX || !lq_segment_open(&commands, bytes, len) ||
+        commands.segment.kind != LQ_SEGMENT_ORIGIN || commands.segment.origin.node != node) {
         return false;
     }
     *ret_segment = commands.segment;
@@ -213,7 +213,7 @@ static void order(struct lq_replica *replica, enum lq_command_type type, struct 
 
 void lq_lead_open(struct lq_replica *replica, struct lq_origin_id id)
 {
-    if (id.incarnation != 0 && lq_members_find(&replica->members, id.node) != NULL) {
+    if (id.incarnation != 0 && lq_members_find(&replica->replay.members, id.node) != NULL) {
         order(replica, LQ_COMMAND_ORIGIN_OPEN, id);
     }
 }

@@ -36,19 +36,50 @@ static void empty(struct lq_peer *peer)
     *peer = (struct lq_peer){0};
 }
 
-/* A place for one more: that of a node which is neither linked nor a member. */
-static struct lq_peer *free_place(struct lq_replica *replica)
+static bool is_member(const struct lq_replica *replica, uint32_t node)
+{
+    return lq_members_find(lq_replica_members(replica), node) != NULL ||
+           lq_members_find(&replica->replay.members, node) != NULL;
+}
+
+/* Whether the node belongs here: it is a member, or this node does not know yet who is. */
+static bool belongs(const struct lq_replica *replica, uint32_t node)
+{
+    return lq_replica_members(replica)->n == 0 || is_member(replica, node);
+}
+
+/* A node that is no member any more, or not yet, makes room. */
+static void evict(struct lq_replica *replica, struct lq_peer *peer)
+{
+    if (peer->is_linked) {
+        lq_effects_put(&replica->effects,
+                       &(struct lq_effect){.kind = LQ_EFFECT_UNLINK,
+                                           .node = peer->node,
+                                           .text = "it is no member, and others are waiting"});
+    }
+    empty(peer);
+}
+
+/* A place for one more: an unused one, that of a stranger that is gone, or for a member that of any
+ * stranger. */
+static struct lq_peer *free_place(struct lq_replica *replica, bool is_for_member)
 {
     const size_t max = sizeof replica->peers / sizeof replica->peers[0];
-    if (replica->n_peers < max) {
+    struct lq_peer *stranger = NULL;
+    size_t n_strangers = 0;
+    for (size_t i = 0; i < replica->n_peers; i++) {
+        struct lq_peer *peer = &replica->peers[i];
+        if (!belongs(replica, peer->node)) {
+            n_strangers++;
+            stranger = stranger == NULL || !peer->is_linked ? peer : stranger;
+        }
+    }
+    if (replica->n_peers < max && (is_for_member || n_strangers < LQ_STRANGERS_MAX)) {
         return &replica->peers[replica->n_peers++];
     }
-    for (size_t i = 0; i < max; i++) {
-        struct lq_peer *peer = &replica->peers[i];
-        if (!peer->is_linked && lq_members_find(lq_replica_members(replica), peer->node) == NULL) {
-            empty(peer);
-            return peer;
-        }
+    if (stranger != NULL && (is_for_member || !stranger->is_linked)) {
+        evict(replica, stranger);
+        return stranger;
     }
     return NULL;
 }
@@ -56,7 +87,7 @@ static struct lq_peer *free_place(struct lq_replica *replica)
 struct lq_peer *lq_peer_get(struct lq_replica *replica, uint32_t node)
 {
     struct lq_peer *peer = lq_peer_find(replica, node);
-    if (peer == NULL && (peer = free_place(replica)) != NULL) {
+    if (peer == NULL && (peer = free_place(replica, belongs(replica, node))) != NULL) {
         *peer = (struct lq_peer){.node = node, .heard_loop = replica->loop_ms};
     }
     return peer;
@@ -117,9 +148,9 @@ static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
 {
     struct lq_origin_state origin;
     bool is_known = lq_table_origin(replica->table, hello->from, &origin);
-    bool is_member = lq_members_find(&replica->members, hello->from) != NULL;
+    bool is_in = lq_members_find(&replica->replay.members, hello->from) != NULL;
     struct lq_hello mine = lq_replica_hello(replica, hello->from);
-    if (is_known && !is_member) {
+    if (is_known && !is_in) {
         return LQ_LINK_NOT_MEMBER;
     }
     if (hello->is_blank && !mine.is_blank && !mine.is_fresh &&
@@ -185,7 +216,9 @@ enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct
     peer->is_new = hello->is_blank || hello->is_fresh;
     peer->ping_ms = 0;
     peer->heard_loop = replica->loop_ms;
-    lq_engine_peer_full(replica->engine, peer->node, false);
+    if (is_member(replica, peer->node)) {
+        lq_engine_peer_full(replica->engine, peer->node, false);
+    }
     lq_peer_send(replica, peer, &(struct lq_message){.kind = LQ_MESSAGE_PING}, NULL, NULL, false);
     lq_peers_try_to_form(replica);
     return LQ_LINK_OK;
@@ -214,7 +247,9 @@ void lq_replica_link_full(struct lq_replica *replica, uint32_t node, bool is_ful
     struct lq_peer *peer = lq_peer_find(replica, node);
     if (peer != NULL) {
         peer->is_full = is_full;
-        lq_engine_peer_full(replica->engine, node, is_full);
+        if (is_member(replica, node)) {
+            lq_engine_peer_full(replica->engine, node, is_full);
+        }
     }
 }
 

@@ -86,7 +86,8 @@ static void receive_outcomes(struct lq_replica *replica, uint32_t node, struct l
 static bool is_removed(const struct lq_replica *replica, const struct lq_peer *peer)
 {
     struct lq_origin_state origin;
-    return replica->members.n > 0 && lq_members_find(&replica->members, peer->node) == NULL &&
+    return replica->replay.members.n > 0 &&
+           lq_members_find(&replica->replay.members, peer->node) == NULL &&
            (peer->was_member || lq_table_origin(replica->table, peer->node, &origin));
 }
 
@@ -171,7 +172,6 @@ bool lq_replica_receive(struct lq_replica *replica, uint32_t node, const uint8_t
 {
     struct lq_message message;
     struct lq_peer *peer = lq_peer_find(replica, node);
-    uint64_t budget = LQ_TURN_COMMANDS;
     bool is_good;
     if (replica->stop != NULL || peer == NULL || !peer->is_linked) {
         return true;
@@ -186,6 +186,6 @@ bool lq_replica_receive(struct lq_replica *replica, uint32_t node, const uint8_t
     is_good = dispatch(replica, node, &message);
     lq_replica_watch_role(replica);
     hear(replica, peer, &message);
-    lq_apply(replica, &budget);
+    lq_apply(replica);
     return is_good;
 }

@@ -9,6 +9,9 @@
 /* Time in which the loop did not run, beyond this, does not count as silence of others. */
 #define LOOP_STEP_MS 200
 
+/* The largest idle buffer for messages that is kept. */
+#define KEEP_BYTES (UINT32_C(1) << 20)
+
 uint64_t lq_replica_random(struct lq_replica *replica, uint64_t low, uint64_t high)
 {
     uint64_t mixed = replica->random += UINT64_C(0x9E3779B97F4A7C15); /* splitmix64 */
@@ -87,7 +90,6 @@ void lq_replica_watch_role(struct lq_replica *replica)
 void lq_replica_turn(struct lq_replica *replica, uint64_t now_ms)
 {
     uint64_t passed = now_ms - replica->now_ms;
-    uint64_t budget = LQ_TURN_COMMANDS;
     LQ_CHECK(now_ms >= replica->now_ms);
     if (replica->stop != NULL) {
         return;
@@ -98,7 +100,7 @@ void lq_replica_turn(struct lq_replica *replica, uint64_t now_ms)
     lq_engine_tick(replica->engine);
     lq_replica_watch_role(replica);
     lq_peers_turn(replica);
-    lq_apply(replica, &budget);
+    lq_apply_turn(replica);
     lq_change_turn(replica);
     lq_lead_turn(replica);
     lq_home_turn(replica);
@@ -127,6 +129,9 @@ static bool take_messages(struct lq_replica *replica, struct lq_effect *ret_effe
         struct lq_buffer spare = replica->leaving;
         if (peer->ready.len == 0) {
             continue;
+        }
+        if (spare.cap > KEEP_BYTES) {
+            lq_buffer_done(&spare);
         }
         replica->leaving = peer->ready;
         peer->ready = spare;
@@ -159,7 +164,7 @@ uint64_t lq_replica_deadline(const struct lq_replica *replica)
     if (replica->stop != NULL) {
         return LQ_NEVER;
     }
-    if (lq_apply_has_more(replica) || lq_snapshots_are_busy(replica)) {
+    if (lq_apply_can(replica) || lq_snapshots_are_busy(replica)) {
         return 0;
     }
     deadline = lq_earlier(deadline, lq_peers_deadline(replica));

@@ -45,7 +45,7 @@ static void begin_life(struct lq_replica *replica)
 void lq_replica_written(struct lq_replica *replica)
 {
     uint64_t index = lq_store_written(&replica->store);
-    uint64_t budget = LQ_TURN_COMMANDS, last = lq_log_last(&replica->log).index;
+    uint64_t last = lq_log_last(&replica->log).index;
     if (replica->stop != NULL) {
         return;
     }
@@ -59,7 +59,7 @@ void lq_replica_written(struct lq_replica *replica)
         lq_engine_stored(replica->engine, index);
     }
     lq_replica_watch_role(replica);
-    lq_apply(replica, &budget);
+    lq_apply(replica);
 }
 
 /* ---- Reading. */
@@ -134,29 +134,17 @@ void lq_replica_observe(struct lq_replica *replica, lq_replica_on_applied *on_ap
     replica->on_applied_context = context;
 }
 
-/* ---- Leaving. */
+/* ---- Leaving: the origin is closed first, then leadership goes. */
 
 void lq_replica_leave(struct lq_replica *replica)
 {
-    struct lq_peer *leader = lq_peer_find(replica, replica->leader);
-    struct lq_home *home = &replica->home;
     replica->is_leaving = true;
-    replica->leaving_until_ms = replica->now_ms + 4 * replica->options.election_ms;
-    if (replica->lead.is_leading) {
-        lq_lead_close(replica, home->id);
-        (void)lq_replica_change(replica, LQ_CHANGE_TRANSFER, 0, NULL);
-    } else if (leader != NULL && home->is_open) {
-        lq_peer_send(
-            replica, leader,
-            &(struct lq_message){.kind = LQ_MESSAGE_CLOSE, .incarnation = home->id.incarnation},
-            NULL, NULL, false);
-    }
+    replica->leaving_until_ms = replica->now_ms + 4 * (uint64_t)replica->options.election_ms;
+    replica->home.asked_ms = 0;
 }
 
 bool lq_replica_has_left(const struct lq_replica *replica)
 {
     bool has_handed_over = !replica->lead.is_leading && !replica->home.is_open;
-    return replica->is_leaving &&
-           (has_handed_over || replica->now_ms >= replica->leaving_until_ms ||
-            replica->leader == 0);
+    return replica->is_leaving && (has_handed_over || replica->now_ms >= replica->leaving_until_ms);
 }

@@ -10,6 +10,7 @@
 #include "lq_list.h"
 #include "lq_log.h"
 #include "lq_map.h"
+#include "lq_replay.h"
 #include "lq_replica.h"
 #include "lq_snapshot.h"
 #include "lq_store.h"
@@ -25,12 +26,23 @@
 /* Bytes of a peer's snapshot that travel at a time. */
 #define LQ_CHUNK_BYTES (UINT32_C(128) << 10)
 
+/* Bytes of commands in one parcel of an origin: small beside an entry, so that entries fill well. A
+ * segment is at most that, its header and one command more. */
+#define LQ_PARCEL_BYTES (UINT32_C(16) << 10)
+#define LQ_PARCEL_MAX   (LQ_PARCEL_BYTES + LQ_SEGMENT_HEADER + LQ_COMMAND_MAX)
+
+/* Linked nodes that are no members: nodes about to be added. */
+#define LQ_STRANGERS_MAX 3
+
 /* Bytes of submissions that a leader keeps for entries to come; beyond it they are not taken, and
  * come again. */
 #define LQ_GATHER_BYTES_MAX (UINT64_C(8) << 20)
 
 /* Bytes that may wait for a slow disk before entries of the leader are not taken. */
 #define LQ_BACKLOG_BYTES_MAX (UINT64_C(32) << 20)
+
+/* Bytes that may wait for the leader's own disk before it proposes no more. */
+#define LQ_PROPOSE_BYTES_MAX (UINT64_C(8) << 20)
 
 /* The state at indexes that are multiples of this is compared among all voters. */
 #define LQ_DIGEST_STEP  64
@@ -93,6 +105,7 @@ struct lq_home {
     uint64_t resent_ms;       /* when the leader last asked for parcels again */
     struct lq_list outbox;    /* struct lq_parcel */
     struct lq_parcel *parcel; /* the last one, while it may grow: not handed on yet */
+    bool has_more;            /* to be handed on in the next turn */
     uint64_t outbox_bytes;
     struct lq_map by_seq; /* numbered requests without their last answer */
     struct lq_list held;  /* requests without a number, in their order */
@@ -200,8 +213,8 @@ struct lq_replica {
     struct lq_store store;
     struct lq_cluster_clock clock;
     struct lq_table *table;
-    struct lq_outcomes outcomes;
-    const char *stop; /* why this node stops; told once */
+    struct lq_replay replay; /* of the log into the table; the members as applied */
+    const char *stop;        /* why this node stops; told once */
     bool is_stop_told;
     char stop_text[256];
 
@@ -211,10 +224,10 @@ struct lq_replica {
     uint64_t hold_position; /* of the latest record that messages wait for */
 
     uint64_t applied;
-    uint64_t applied_bytes; /* of all entries applied, ever */
-    struct lq_members members;
-    uint64_t members_index;
-    uint64_t removed_ms; /* when this node saw itself removed, 0: it is a member */
+    uint64_t applied_bytes;               /* of all entries applied, ever */
+    uint64_t n_commands;                  /* applied, ever */
+    uint64_t turn_commands, turn_applied; /* where applying ends for this turn */
+    uint64_t removed_ms;                  /* when this node saw itself removed, 0: it is a member */
 
     enum lq_engine_role role; /* as told last */
     uint64_t term;
@@ -222,7 +235,7 @@ struct lq_replica {
     uint32_t dead_leader; /* its process is gone: elections need not wait; 0: none */
     uint64_t skip_ms;     /* when to try the next */
 
-    struct lq_peer peers[LQ_MEMBERS_MAX + 1];
+    struct lq_peer peers[LQ_MEMBERS_MAX + LQ_STRANGERS_MAX];
     size_t n_peers;
     uint64_t watched_loop; /* when the leader looked for dead origins last */
     struct lq_home home;
@@ -292,9 +305,17 @@ void lq_peers_free(struct lq_replica *replica);
 
 /* ---- lq_apply.c */
 
-/* Applies what is committed, a slice of it. */
-void lq_apply(struct lq_replica *replica, uint64_t *budget);
+/* Applies what is committed, as far as the turn has room; a turn begins with lq_apply_turn. */
+void lq_apply(struct lq_replica *replica);
+void lq_apply_turn(struct lq_replica *replica);
+
+/* The state is that of the newest snapshot, or empty: what comes is applied to it. */
+void lq_apply_begin(struct lq_replica *replica);
+
 bool lq_apply_has_more(const struct lq_replica *replica);
+
+/* The same, and nothing speaks against applying it now. */
+bool lq_apply_can(const struct lq_replica *replica);
 
 /* A digest of another voter came. */
 void lq_apply_digest(struct lq_replica *replica, uint32_t node, uint64_t index, uint64_t digest);
@@ -365,6 +386,9 @@ void lq_lead_owe(struct lq_replica *replica, const struct lq_outcome *outcome);
 void lq_snapshots_done(struct lq_replica *replica);
 void lq_snapshots_turn(struct lq_replica *replica);
 bool lq_snapshots_are_busy(const struct lq_replica *replica);
+
+/* Whether the log has grown to twice of what a snapshot should have cut off. */
+bool lq_snapshots_are_overdue(const struct lq_replica *replica);
 void lq_snapshots_durable(struct lq_replica *replica); /* more records are */
 void lq_snapshots_abort(struct lq_replica *replica);
 

@@ -117,13 +117,10 @@ static void on_install(void *context, struct lq_log_point point)
     lq_transfer_install(context, point);
 }
 
-static void on_committed(void *context)
+static bool on_committed(void *context)
 {
-    uint64_t budget = UINT64_MAX; /* all of it: new members come next */
-    struct lq_replica *replica = context;
-    if (lq_engine_commit(replica->engine) > replica->applied) {
-        lq_apply(replica, &budget);
-    }
+    lq_apply(context);
+    return !lq_apply_has_more(context);
 }
 
 void lq_replica_start_engine(struct lq_replica *replica, uint64_t term, uint64_t vote)
@@ -165,6 +162,7 @@ static void take_snapshot_of(struct lq_replica *replica, struct lq_recovery *rec
     const struct lq_snapfile_head *head = &recovery->snapshot;
     if (!recovery->has_snapshot) {
         replica->table = lq_table_new(replica->options.secret, 1);
+        lq_apply_begin(replica);
         return;
     }
     replica->table = recovery->table;
@@ -175,8 +173,7 @@ static void take_snapshot_of(struct lq_replica *replica, struct lq_recovery *rec
                                    .members_index = head->members_index,
                                    .members = head->members};
     replica->applied = head->index;
-    replica->members = head->members;
-    replica->members_index = head->members_index;
+    lq_apply_begin(replica);
 }
 
 static void take_journal_of(struct lq_replica *replica, struct lq_recovery *recovery)
@@ -264,7 +261,6 @@ struct lq_replica *lq_replica_new(const struct lq_replica_options *options,
     replica->now_ms = now_ms;
     replica->random = options->seed;
     lq_effects_init(&replica->effects);
-    lq_outcomes_init(&replica->outcomes);
     lq_log_init(&replica->log, (struct lq_log_point){0, 0});
     take_snapshot_of(replica, recovery);
     take_journal_of(replica, recovery);
@@ -292,7 +288,7 @@ void lq_replica_free(struct lq_replica *replica)
     lq_store_done(&replica->store);
     lq_log_done(&replica->log);
     lq_table_free(replica->table);
-    lq_outcomes_done(&replica->outcomes);
+    lq_replay_done(&replica->replay);
     lq_effects_done(&replica->effects);
     lq_buffer_done(&replica->leaving);
     lq_free(replica);

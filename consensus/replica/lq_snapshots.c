@@ -44,16 +44,25 @@ void lq_snapshots_abort(struct lq_replica *replica)
 
 /* ---- Taking. */
 
-static bool is_due(const struct lq_replica *replica)
+/* Whether so many times the usual number of entries, or bytes, were applied since the last one. */
+static bool has_grown(const struct lq_replica *replica, uint64_t times)
 {
     const struct lq_snapshots *snapshots = &replica->snapshots;
     const struct lq_replica_options *options = &replica->options;
-    uint64_t entries = replica->applied - snapshots->newest.name.index;
-    uint64_t bytes = replica->applied_bytes - snapshots->bytes_at;
-    bool is_much = entries >= options->snapshot_entries || bytes >= options->snapshot_bytes;
-    bool is_too_much =
-        entries >= 4 * options->snapshot_entries || bytes >= 4 * options->snapshot_bytes;
-    return entries > 0 && is_much && (is_too_much || !lq_transfer_is_pinned(replica));
+    return replica->applied - snapshots->newest.name.index >= times * options->snapshot_entries ||
+           replica->applied_bytes - snapshots->bytes_at >= times * options->snapshot_bytes;
+}
+
+static bool is_due(const struct lq_replica *replica)
+{
+    return replica->applied > replica->snapshots.newest.name.index && has_grown(replica, 1) &&
+           (has_grown(replica, 4) || !lq_transfer_is_pinned(replica));
+}
+
+bool lq_snapshots_are_overdue(const struct lq_replica *replica)
+{
+    return has_grown(replica, 2) && replica->snapshots.taking.snapshot == NULL &&
+           !replica->snapshots.taking.is_finishing && !replica->snapshots.is_marking;
 }
 
 static bool may_begin(const struct lq_replica *replica)
@@ -72,14 +81,14 @@ static void begin(struct lq_replica *replica)
     struct lq_snapfile_head head = {.cluster = replica->options.cluster,
                                     .index = replica->applied,
                                     .term = lq_log_term_of(&replica->log, replica->applied),
-                                    .members_index = replica->members_index,
-                                    .members = replica->members};
+                                    .members_index = replica->replay.members_index,
+                                    .members = replica->replay.members};
     LQ_CHECK(head.term != 0);
     lq_buffer_init(&taking->state);
     lq_buffer_init(&taking->file);
     taking->name = (struct lq_snapshot_name){.index = head.index, .term = head.term};
-    taking->members = replica->members;
-    taking->members_index = replica->members_index;
+    taking->members = replica->replay.members;
+    taking->members_index = replica->replay.members_index;
     taking->offset = 0;
     taking->writer = lq_snapfile_begin(&head, &taking->file);
     taking->snapshot = lq_snapshot_begin(replica->table, &taking->state);

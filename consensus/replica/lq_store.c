@@ -135,6 +135,7 @@ void lq_store_run(struct lq_store *store, uint64_t now_ms)
     }
     if (store->state == LQ_STORE_IDLE) {
         let_in(store);
+        store->since_ms = now_ms;
         if (!lq_journal_is_empty(&store->journal)) {
             fly(store);
         }
@@ -204,6 +205,12 @@ void lq_store_deleted(struct lq_store *store)
     LQ_CHECK(store->is_deleting);
     store->is_deleting = false;
     lq_journal_deleted(&store->journal);
+}
+
+uint64_t lq_store_waiting_since(const struct lq_store *store)
+{
+    bool is_waiting = store->state != LQ_STORE_IDLE && store->state != LQ_STORE_FULL;
+    return is_waiting ? store->since_ms : LQ_NEVER;
 }
 
 uint64_t lq_store_deadline(const struct lq_store *store)

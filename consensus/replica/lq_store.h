@@ -30,6 +30,7 @@ struct lq_store {
     struct lq_journal journal;
     struct lq_effects *effects;
     enum lq_store_state state;
+    uint64_t since_ms; /* when what the disk does now was begun */
     uint64_t retry_ms;
     uint64_t n_put;         /* records put so far: the position of the latest */
     uint64_t n_journal;     /* of them, those in the journal's batches */
@@ -73,6 +74,9 @@ uint64_t lq_store_written(struct lq_store *store);
 /* Deletes an old segment if the log from `first_index` on does without it. */
 void lq_store_trim(struct lq_store *store, uint64_t first_index);
 void lq_store_deleted(struct lq_store *store);
+
+/* Since when the disk has owed an answer, LQ_NEVER: it owes none. */
+uint64_t lq_store_waiting_since(const struct lq_store *store);
 
 /* When lq_store_run should be called without any event. */
 uint64_t lq_store_deadline(const struct lq_store *store);

@@ -185,6 +185,7 @@ void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct l
     if (chunk->term != replica->term || node != replica->leader || node == replica->options.node ||
         receiving->is_finishing || receiving->is_loading ||
         lq_engine_is_installing(replica->engine) || chunk->total > TOTAL_MAX ||
+        chunk->index_term == 0 || chunk->index_term > replica->term ||
         chunk->offset > chunk->total || chunk->len > chunk->total - chunk->offset) {
         return;
     }
@@ -238,7 +239,8 @@ static bool install(struct lq_replica *replica, const uint8_t *bytes, size_t len
     lq_buffer_init(&state);
     is_good = lq_snapfile_read(bytes, len, UINT64_MAX, &head, &state, &check) == LQ_SNAPFILE_OK &&
               check == receiving->check && head.cluster == replica->options.cluster &&
-              head.index == point.index && head.term == point.term;
+              head.index == point.index && head.term == point.term && head.members_index >= 1 &&
+              head.members_index <= head.index;
     if (is_good) {
         snapshots->restored = lq_snapshot_restore(state.bytes, state.len, replica->options.secret);
         is_good = snapshots->restored != NULL;
@@ -287,8 +289,7 @@ void lq_transfer_install(struct lq_replica *replica, struct lq_log_point point)
                              .kind = LQ_JOURNAL_RESTART, .index = point.index, .term = point.term});
     snapshots->bytes_at = replica->applied_bytes;
     replica->applied = point.index;
-    replica->members = snapshots->newest.members;
-    replica->members_index = snapshots->newest.members_index;
+    lq_apply_begin(replica);
     lq_cluster_clock_observe(&replica->clock, point.term, lq_table_counts(replica->table).time_ms,
                              replica->now_ms);
 }
