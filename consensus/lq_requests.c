@@ -168,6 +168,11 @@ static bool is_heard(const struct lq_session *session)
     return session != NULL && lq_session_is_heard(session);
 }
 
+bool lq_request_is_heard(const struct lq_request *request)
+{
+    return is_heard(request->session);
+}
+
 static enum lq_op answer_op(enum lq_answer_kind kind)
 {
     switch (kind) {

@@ -42,9 +42,6 @@ struct lq_engine_user {
     /* The snapshot that was offered with lq_engine_install replaces everything: the log is empty
      * behind it. To be made durable, then lq_engine_installed. */
     void (*on_install)(void *context, struct lq_log_point point);
-    /* Whatever is committed by now is to be applied before new members are received. Returns
-     * whether it is; else they are left out for now. */
-    bool (*on_committed)(void *context);
 };
 
 struct lq_engine_options {

@@ -79,9 +79,25 @@ static void feed_piece(struct lq_engine *engine, uint32_t node, const struct lq_
     engine->step_checks = NULL;
 }
 
+/* Raft remembers one list of members that may be rolled back, and what to roll back to. A leader
+ * changes members only when the change before is committed; so when new members follow others,
+ * those are committed, whether the commit index says so yet or not, and raft is told. Otherwise it
+ * would roll back to the ones before them. */
+static void settle_members(struct lq_engine *engine, uint64_t index)
+{
+    uint64_t pending = engine->raft.configuration_uncommitted_index;
+    const struct lq_log_entry *entry = lq_log_at(engine->log, pending);
+    struct lq_members members;
+    bool is_agreed =
+        engine->raft.state == RAFT_FOLLOWER && engine->raft.follower_state.match + 1 >= index;
+    if (pending != 0 && pending < index && is_agreed && entry != NULL &&
+        lq_members_decode(&members, entry->bytes, entry->len)) {
+        lq_engine_configured(engine, pending, &members);
+    }
+}
+
 /* New members always come first in what raft is fed: of those that are not the first new entry it
- * records a wrong index. And what was committed before them is applied before them, so that a
- * roll-back finds the members that were in force. */
+ * records a wrong index. */
 static void feed_entries(struct lq_engine *engine, uint32_t node, const struct lq_message *message,
                          const struct batch *batch, uint32_t from)
 {
@@ -91,10 +107,10 @@ static void feed_entries(struct lq_engine *engine, uint32_t node, const struct l
         }
         feed_piece(engine, node, message, batch, from, i);
         from = i;
-        if (engine->raft.state != RAFT_FOLLOWER || engine->raft.snapshot.installing ||
-            !engine->user.on_committed(engine->user.context)) {
-            return; /* what is left out comes again */
+        if (engine->raft.state != RAFT_FOLLOWER || engine->raft.snapshot.installing) {
+            return;
         }
+        settle_members(engine, message->prev_index + 1 + i);
     }
     feed_piece(engine, node, message, batch, from, batch->count);
 }

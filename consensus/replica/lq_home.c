@@ -169,6 +169,7 @@ static void again_from(struct lq_home *home, uint64_t seq, unsigned max)
     for (; at != &home->outbox && max > 0; at = at->next) {
         if (parcel_of(at)->last_seq >= seq) {
             parcel_of(at)->is_handed = false;
+            home->is_ragged = true;
             max--;
         }
     }
@@ -183,6 +184,19 @@ void lq_home_resend(struct lq_replica *replica, uint64_t next_seq)
     }
 }
 
+/* The first parcel that may have to be handed on: new ones are the last. */
+static struct lq_list *first_unhanded(struct lq_home *home)
+{
+    struct lq_list *at = &home->outbox;
+    if (home->is_ragged) {
+        return home->outbox.next;
+    }
+    while (at->prev != &home->outbox && !parcel_of(at->prev)->is_handed) {
+        at = at->prev;
+    }
+    return at;
+}
+
 void lq_home_flush(struct lq_replica *replica)
 {
     struct lq_home *home = &replica->home;
@@ -192,7 +206,7 @@ void lq_home_flush(struct lq_replica *replica)
     if (replica->leader == 0 || !is_ready || !home->is_open) {
         return;
     }
-    for (struct lq_list *at = home->outbox.next; at != &home->outbox && n < HAND_COUNT;
+    for (struct lq_list *at = first_unhanded(home); at != &home->outbox && n < HAND_COUNT;
          at = at->next) {
         if (!parcel_of(at)->is_handed) {
             hand(replica, parcel_of(at));
@@ -200,6 +214,7 @@ void lq_home_flush(struct lq_replica *replica)
         }
     }
     home->has_more = n == HAND_COUNT;
+    home->is_ragged = home->is_ragged && home->has_more;
 }
 
 void lq_home_applied(struct lq_replica *replica, uint64_t seq)

@@ -97,24 +97,24 @@ static struct lq_cursor *cursor_of(struct lq_replica *replica, struct lq_origin_
     return cursor;
 }
 
-/* Whether the bytes are one segment of that node's origin, down to the last command; `ret_segment`
- * is its header. Our own were just made here. */
-static bool read_segment(const struct lq_replica *replica, uint32_t node, const uint8_t *bytes,
-                         size_t len, struct lq_segment *ret_segment)
+/* Whether the bytes begin as a segment of that node's origin does; `ret_commands` is ready to read
+ * it. */
+static bool open_segment(uint32_t node, const uint8_t *bytes, size_t len,
+                         struct lq_commands *ret_commands)
 {
-    struct lq_commands commands;
+    return len <= LQ_PARCEL_MAX && lq_segment_open(ret_commands, bytes, len) &&
+           ret_commands->segment.kind == LQ_SEGMENT_ORIGIN &&
+           ret_commands->segment.origin.node == node;
+}
+
+/* Whether the rest of it is a segment, too, down to the last command. */
+static bool is_whole(struct lq_commands *commands)
+{
     struct lq_command command;
-    enum lq_commands_next next = LQ_COMMANDS_END;
-    if (len > LQ_PARCEL_MAX || !lq_segment_open(&commands, bytes, len) ||
-        commands.segment.kind != LQ_SEGMENT_ORIGIN || commands.segment.origin.node != node) {
-        return false;
-    }
-    *ret_segment = commands.segment;
-    if (node != replica->options.node) {
-        do {
-            next = lq_commands_next(&commands, &command);
-        } while (next == LQ_COMMANDS_ONE);
-    }
+    enum lq_commands_next next;
+    do {
+        next = lq_commands_next(commands, &command);
+    } while (next == LQ_COMMANDS_ONE);
     return next == LQ_COMMANDS_END;
 }
 
@@ -164,35 +164,53 @@ static void gather(struct lq_lead *lead, const uint8_t *bytes, size_t len)
     lead->gathered_bytes += len;
 }
 
+/* The origin has missed what it was told: once more. */
+static void tell_again(struct lq_replica *replica, uint32_t node)
+{
+    struct lq_peer *peer = lq_peer_find(replica, node);
+    if (peer != NULL) {
+        peer->has_progress = true;
+    }
+}
+
 bool lq_lead_submit(struct lq_replica *replica, uint32_t node, const uint8_t *bytes, size_t len)
 {
     struct lq_lead *lead = &replica->lead;
-    struct lq_segment segment = {0};
+    struct lq_commands commands;
     struct lq_cursor *cursor;
     uint64_t last_seq;
-    if (!read_segment(replica, node, bytes, len, &segment)) {
+    if (!open_segment(node, bytes, len, &commands)) {
         return false;
     }
-    if (!lead->is_ready || lead->gathered_bytes + len > LQ_GATHER_BYTES_MAX) {
-        return true; /* it will come again */
-    }
-    cursor = cursor_of(replica, segment.origin);
+    cursor = lead->is_ready ? cursor_of(replica, commands.segment.origin) : NULL;
     if (cursor == NULL) {
-        return true; /* closed: its node will see that in the log */
+        return true; /* not ready: it will come again; closed: its node will see that in the log */
     }
-    last_seq = segment.first_seq + segment.n_commands - 1;
-    if (segment.first_seq > cursor->last_seq + 1) {
+    last_seq = commands.segment.first_seq + commands.segment.n_commands - 1;
+    if (commands.segment.first_seq > cursor->last_seq + 1) {
         say_resend(replica, cursor);
-    } else if (last_seq > cursor->last_seq || LQ_PLANTED(LQ_PLANT_NO_DEDUPLICATION)) {
+    } else if (last_seq <= cursor->last_seq && !LQ_PLANTED(LQ_PLANT_NO_DEDUPLICATION)) {
+        tell_again(replica, node);
+    } else if (lead->gathered_bytes + len > LQ_GATHER_BYTES_MAX) {
+        cursor->is_dropped = true;
+    } else if (node != replica->options.node && !is_whole(&commands)) {
+        return false;
+    } else {
         cursor->last_seq = last_seq;
         gather(lead, bytes, len);
-    } else {
-        struct lq_peer *peer = lq_peer_find(replica, node);
-        if (peer != NULL) {
-            peer->has_progress = true; /* it has missed what it was told */
-        }
     }
     return true;
+}
+
+void lq_lead_ask_again(struct lq_replica *replica)
+{
+    struct lq_lead *lead = &replica->lead;
+    for (size_t i = 0; i < lead->n_cursors && lead->gathered_bytes < LQ_GATHER_BYTES_MAX / 2; i++) {
+        if (lead->cursors[i].is_dropped) {
+            lead->cursors[i].is_dropped = false;
+            say_resend(replica, &lead->cursors[i]);
+        }
+    }
 }
 
 /* ---- Orders: openings and closings of origins. */

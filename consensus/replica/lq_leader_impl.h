@@ -19,6 +19,9 @@ struct lq_piece {
 /* Sends a peer what its origin is owed. */
 void lq_lead_pay(struct lq_replica *replica, struct lq_peer *peer);
 
+/* Asks for what was not taken for want of room, once there is some. */
+void lq_lead_ask_again(struct lq_replica *replica);
+
 /* Whether one more entry may be proposed now. */
 bool lq_lead_has_room(const struct lq_replica *replica);
 

@@ -219,6 +219,9 @@ enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct
     if (is_member(replica, peer->node)) {
         lq_engine_peer_full(replica->engine, peer->node, false);
     }
+    if (peer->node == replica->leader) {
+        replica->home.handed_to = 0; /* what was handed on while there was no link is lost */
+    }
     lq_peer_send(replica, peer, &(struct lq_message){.kind = LQ_MESSAGE_PING}, NULL, NULL, false);
     lq_peers_try_to_form(replica);
     return LQ_LINK_OK;

@@ -180,6 +180,7 @@ void lq_lead_flush(struct lq_replica *replica)
             lq_lead_propose(replica);
         }
     } while (lead->proposed != before);
+    lq_lead_ask_again(replica);
     for (size_t i = 0; i < replica->n_peers; i++) {
         lq_lead_pay(replica, &replica->peers[i]);
     }

@@ -104,7 +104,8 @@ static void receive_removed(struct lq_replica *replica, uint64_t index)
 
 static void tell_removed(struct lq_replica *replica, struct lq_peer *peer)
 {
-    if (replica->now_ms >= peer->sent_ms + TELL_REMOVED_MS) {
+    if (replica->now_ms >= peer->told_removed_ms + TELL_REMOVED_MS) {
+        peer->told_removed_ms = replica->now_ms;
         lq_peer_send(replica, peer,
                      &(struct lq_message){.kind = LQ_MESSAGE_REMOVED, .index = replica->applied},
                      NULL, NULL, false);

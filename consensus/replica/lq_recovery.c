@@ -66,6 +66,8 @@ bool lq_recovery_snapshot(struct lq_recovery *recovery, const uint8_t *bytes, si
     if (fault == LQ_SNAPFILE_OK) {
         recovery->table = lq_snapshot_restore(state.bytes, state.len, recovery->secret);
         recovery->has_snapshot = recovery->table != NULL;
+    }
+    if (recovery->has_snapshot) {
         recovery->snapshot = head;
         recovery->snapshot_total = len;
         recovery->snapshot_check = check;

@@ -65,13 +65,14 @@ struct lq_peer {
     uint32_t node;
     bool is_linked;
     bool is_full;
-    bool is_refused;     /* not linked, and its process is gone */
-    bool is_new;         /* blank or fresh, as its hello said */
-    bool was_member;     /* of members that were applied here */
-    uint64_t boot;       /* of the life that is, or was, linked */
-    uint64_t ping_ms;    /* its latest ping, to be echoed */
-    uint64_t sent_ms;    /* when a message was made for it last */
-    uint64_t heard_loop; /* when one came last, in loop time (lq_replica.loop_ms) */
+    bool is_refused;          /* not linked, and its process is gone */
+    bool is_new;              /* blank or fresh, as its hello said */
+    bool was_member;          /* of members that were applied here */
+    uint64_t boot;            /* of the life that is, or was, linked */
+    uint64_t ping_ms;         /* its latest ping, to be echoed */
+    uint64_t sent_ms;         /* when a message was made for it last */
+    uint64_t told_removed_ms; /* when it was told last that it is no member */
+    uint64_t heard_loop;      /* when one came last, in loop time (lq_replica.loop_ms) */
     uint64_t refused_loop;
     struct lq_buffer ready; /* messages that may leave */
     struct lq_buffer held;  /* messages that wait for term and vote to be durable */
@@ -106,6 +107,7 @@ struct lq_home {
     struct lq_list outbox;    /* struct lq_parcel */
     struct lq_parcel *parcel; /* the last one, while it may grow: not handed on yet */
     bool has_more;            /* to be handed on in the next turn */
+    bool is_ragged;           /* not handed on are others than the last ones */
     uint64_t outbox_bytes;
     struct lq_map by_seq; /* numbered requests without their last answer */
     struct lq_list held;  /* requests without a number, in their order */
@@ -124,6 +126,7 @@ struct lq_home {
 struct lq_cursor {
     struct lq_origin_id id;
     uint64_t last_seq; /* of what was taken into entries or is gathered */
+    bool is_dropped;   /* more came, for which there was no room */
 };
 
 struct lq_lead {

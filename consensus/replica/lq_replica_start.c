@@ -117,12 +117,6 @@ static void on_install(void *context, struct lq_log_point point)
     lq_transfer_install(context, point);
 }
 
-static bool on_committed(void *context)
-{
-    lq_apply(context);
-    return !lq_apply_has_more(context);
-}
-
 void lq_replica_start_engine(struct lq_replica *replica, uint64_t term, uint64_t vote)
 {
     const struct lq_finished *newest = &replica->snapshots.newest;
@@ -151,8 +145,7 @@ static void make_engine(struct lq_replica *replica)
                                   .on_entries = on_entries,
                                   .on_message = on_message,
                                   .on_snapshot_wanted = on_snapshot_wanted,
-                                  .on_install = on_install,
-                                  .on_committed = on_committed};
+                                  .on_install = on_install};
     replica->engine = lq_engine_new(&engine, &user, &replica->log);
 }
 

@@ -98,13 +98,14 @@ static void say_outcome(char *text, size_t size, const struct lq_outcome *outcom
                         size_t at)
 {
     if (at >= n) {
-        snprintf(text, size, "nothing more");
+        (void)snprintf(text, size, "nothing more");
         return;
     }
     const struct lq_outcome *outcome = &outcomes[at];
-    snprintf(text, size, "%s for %u.%" PRIu64 " #%" PRIu64 " token %" PRIu64 " at %" PRIu64 " ms",
-             outcome_name(outcome->kind), outcome->origin.node, outcome->origin.incarnation,
-             outcome->seq, outcome->token, outcome->stamp_ms);
+    (void)snprintf(text, size,
+                   "%s for %u.%" PRIu64 " #%" PRIu64 " token %" PRIu64 " at %" PRIu64 " ms",
+                   outcome_name(outcome->kind), outcome->origin.node, outcome->origin.incarnation,
+                   outcome->seq, outcome->token, outcome->stamp_ms);
 }
 
 static void compare_model(struct sim_checks *checks, uint64_t index,

@@ -102,7 +102,7 @@ void sim_client_renewed(struct sim_client *client, const struct sim_pending *req
 uint64_t sim_client_tend(struct sim_client *client, bool is_last);
 
 /* ---- sim_client_probe.c */
-void sim_clients_probe(struct sim *sim, void *clients);
+void sim_clients_probe(struct sim *sim, void *of_clients);
 void sim_clients_end_probes(struct sim_clients *clients);
 
 #endif

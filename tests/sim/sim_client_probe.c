@@ -70,9 +70,9 @@ static void start(struct sim_clients *clients, uint32_t node)
     sim_link_flush(probe->link);
 }
 
-void sim_clients_probe(struct sim *sim, void *argument)
+void sim_clients_probe(struct sim *sim, void *of_clients)
 {
-    struct sim_clients *clients = argument;
+    struct sim_clients *clients = of_clients;
     clients->probe_event = 0;
     clients->has_probed = true;
     for (uint32_t node = 1; node <= sim_n_nodes(sim) && node < SIM_PROBE_KEYS; node++) {

@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifdef LOQUET_PLANTED
 int lq_planted;
@@ -20,6 +22,12 @@ int lq_planted;
 #define SECONDS_DEFAULT 60
 #define SEEDS_DEFAULT   100
 #define SECONDS_MAX     3600
+#define ALARM_S         10
+
+/* Of the C library's allocator, in bytes. */
+#define MAPPED_FROM (32 << 20) /* it refuses more */
+#define KEPT        (1 << 30)
+#define ASKED_FOR   (16 << 20)
 
 static const char *const usage =
     "usage: loquet_sim [options]\n"
@@ -55,7 +63,7 @@ static void print_usage(void)
 void sim_main_print_replay(const struct sim_arguments *arguments, uint64_t seed)
 {
     const struct sim_options *options = &arguments->options;
-    (void)printf("replay: loquet_sim --seed %" PRIu64, seed);
+    (void)printf("replay: %s --seed %" PRIu64, program_invocation_name, seed);
     if (options->n_nodes != 0) {
         (void)printf(" --nodes %u", options->n_nodes);
     }
@@ -71,16 +79,35 @@ void sim_main_print_replay(const struct sim_arguments *arguments, uint64_t seed)
     (void)printf("\n");
 }
 
-/* A check of the code itself failed while a timeline was kept: it explains how it came to that. */
+/* A check of the code itself failed while a timeline was kept, or a seed hangs: the timeline
+ * explains how it came to that. What is called here need not be safe in a handler: an abort comes
+ * out of our own code, and if a late alarm hits the C library while it holds a lock, the next one
+ * ends it. */
 static void on_abort(int signal_number)
 {
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)alarm(ALARM_S);
     if (sim_trace_running != NULL) {
+        const char *what = signal_number == SIGALRM   ? "takes too long"
+                           : signal_number == SIGSEGV ? "bad memory access"
+                                                      : "aborted";
+        /* NOLINTBEGIN(bugprone-signal-handler,cert-sig30-c) */
         sim_trace_print(sim_trace_running);
-        (void)printf("FAILED: %s\n", signal_number == SIGALRM ? "takes too long" : "aborted");
+        (void)printf("FAILED: %s\n", what);
         (void)fflush(stdout);
+        /* NOLINTEND(bugprone-signal-handler,cert-sig30-c) */
     }
-    (void)signal(signal_number, SIG_DFL);
     (void)raise(signal_number);
+}
+
+static void watch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    (void)sigaction(SIGABRT, &action, NULL);
+    (void)sigaction(SIGALRM, &action, NULL);
+#ifndef LOQUET_FREES_ALL /* the sanitizers tell more, then abort */
+    (void)sigaction(SIGSEGV, &action, NULL);
+#endif
 }
 
 static bool run_again(const struct sim_options *options)
@@ -130,8 +157,7 @@ int sim_main_run_one(struct sim_arguments *arguments)
     bool is_good;
     arguments->options.is_traced = !arguments->is_repeat_check;
     if (arguments->options.is_traced) {
-        (void)signal(SIGABRT, on_abort);
-        (void)signal(SIGALRM, on_abort);
+        watch_signals();
     }
     /* A good run prints nothing, so its timeline is kept only for a failure. */
     is_good = sim_main_run(arguments, arguments->options.seed);
@@ -255,10 +281,20 @@ static uint64_t seed_from_clock(void)
     return ((uint64_t)now.tv_sec << 20 ^ (uint64_t)now.tv_nsec >> 10) % 1000000000000 * 10000;
 }
 
+/* A seed frees all it had and the next one wants as much again: let the process keep it, instead of
+ * giving it back to the kernel and asking anew, which clears each page. */
+static void keep_freed_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT);
+    (void)mallopt(M_TOP_PAD, ASKED_FOR);
+}
+
 int main(int argc, char **argv)
 {
     struct sim_arguments arguments = {.options = {.seconds = SECONDS_DEFAULT}, .jobs = 1};
     int option;
+    keep_freed_memory();
     arguments.first = seed_from_clock();
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (!take(&arguments, option, optarg)) {
