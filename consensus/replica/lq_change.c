@@ -54,6 +54,15 @@ static enum lq_change_result add(struct lq_replica *replica, uint32_t node, cons
     return change_list(replica, &members);
 }
 
+/* Whether the node's present life has opened its origin: it is here, and its disk is known. */
+static bool has_origin(struct lq_replica *replica, uint32_t node)
+{
+    const struct lq_peer *peer = lq_peer_find(replica, node);
+    struct lq_origin_state origin;
+    return peer != NULL && lq_table_origin(replica->table, node, &origin) && origin.is_open &&
+           origin.id.incarnation >> 32 == peer->boot;
+}
+
 static enum lq_change_result promote(struct lq_replica *replica, uint32_t node)
 {
     const struct lq_member *member = lq_members_find(lq_engine_members(replica->engine), node);
@@ -69,6 +78,9 @@ static enum lq_change_result promote(struct lq_replica *replica, uint32_t node)
     if (replica->promoting != 0 || replica->transfer_to != 0 ||
         !lq_engine_can_change(replica->engine)) {
         return LQ_CHANGE_BUSY;
+    }
+    if (!has_origin(replica, node)) {
+        return LQ_CHANGE_BUSY; /* it is not that far */
     }
     replica->promoting = node;
     replica->is_catching_up = false;

@@ -142,6 +142,18 @@ void lq_peers_release(struct lq_replica *replica)
 
 /* ---- Links. */
 
+/* Whether a peer that was blank when it linked may be what it is here: a node that was never here
+ * before; or one that has joined since, and opened its origin in this life. One that is a voter, or
+ * known, without that has lost its disk, and with it its votes. */
+static bool is_joining(const struct lq_replica *replica, uint32_t node, uint64_t boot)
+{
+    struct lq_origin_state origin;
+    if (lq_table_origin(replica->table, node, &origin)) {
+        return origin.id.incarnation >> 32 == boot;
+    }
+    return !lq_members_is_voter(lq_engine_members(replica->engine), node);
+}
+
 /* What the state tells of the peer's disk: a boot counter is used once. */
 static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
                                        const struct lq_hello *hello)
@@ -154,13 +166,28 @@ static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
         return LQ_LINK_NOT_MEMBER;
     }
     if (hello->is_blank && !mine.is_blank && !mine.is_fresh &&
-        (is_known || lq_members_is_voter(lq_engine_members(replica->engine), hello->from))) {
+        !is_joining(replica, hello->from, hello->boot)) {
         return LQ_LINK_LOST_DISK;
     }
     if (is_known && origin.id.incarnation >> 32 > hello->boot) {
         return LQ_LINK_OLD_DISK;
     }
     return LQ_LINK_OK;
+}
+
+/* Whether the peer is one of those that this node forms the cluster with, or just did. */
+static bool is_first_member(const struct lq_replica *replica, uint32_t node)
+{
+    struct lq_hello mine = lq_replica_hello(replica, node);
+    return (mine.is_blank || mine.is_fresh) &&
+           lq_members_find(&replica->options.bootstrap, node) != NULL;
+}
+
+bool lq_peer_lost_disk(const struct lq_replica *replica, const struct lq_peer *peer)
+{
+    struct lq_hello mine = lq_replica_hello(replica, peer->node);
+    return peer->was_blank && !mine.is_blank && !mine.is_fresh &&
+           !is_joining(replica, peer->node, peer->boot);
 }
 
 /* How many voters come before this one in an election without the dead leader. */
@@ -214,6 +241,7 @@ enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct
     peer->is_full = peer->is_refused = false;
     peer->boot = hello->boot;
     peer->is_new = hello->is_blank || hello->is_fresh;
+    peer->was_blank = hello->is_blank && !is_first_member(replica, hello->from);
     peer->ping_ms = 0;
     peer->heard_loop = replica->loop_ms;
     if (is_member(replica, peer->node)) {
@@ -321,11 +349,24 @@ static void watch_origins(struct lq_replica *replica)
     }
 }
 
+/* What this node learns after a link was made may tell that the peer's disk was lost. */
+static void unlink_lost(struct lq_replica *replica, struct lq_peer *peer)
+{
+    if (peer->is_linked && lq_peer_lost_disk(replica, peer)) {
+        lq_effects_put(&replica->effects,
+                       &(struct lq_effect){.kind = LQ_EFFECT_UNLINK,
+                                           .node = peer->node,
+                                           .text = "it was a member before and came back blank"});
+        lq_replica_link_down(replica, peer->node, false);
+    }
+}
+
 void lq_peers_turn(struct lq_replica *replica)
 {
     skip(replica);
     for (size_t i = 0; i < replica->n_peers; i++) {
         struct lq_peer *peer = &replica->peers[i];
+        unlink_lost(replica, peer);
         if (peer->is_linked && replica->now_ms >= peer->sent_ms + PING_MS) {
             lq_peer_send(replica, peer, &(struct lq_message){.kind = LQ_MESSAGE_PING}, NULL, NULL,
                          false);

@@ -3,6 +3,9 @@
 #include "lq_planted.h"
 #include "lq_replica_impl.h"
 
+/* Terms that a peer can be ahead. */
+#define TERM_STEP_MAX (UINT64_C(1) << 32)
+
 /* How often a removed node is told that it is. */
 #define TELL_REMOVED_MS 50
 
@@ -50,6 +53,9 @@ static bool entries_are_whole(struct lq_message message)
 static bool receive_raft(struct lq_replica *replica, uint32_t node,
                          const struct lq_message *message)
 {
+    if (message->term > replica->term + TERM_STEP_MAX) {
+        return false; /* no cluster gets there: it would leave none for the others */
+    }
     if (message->kind == LQ_MESSAGE_APPEND && message->count > 0) {
         if (!entries_are_whole(*message)) {
             return false; /* damaged on its way: another link will bring it whole */
@@ -183,6 +189,9 @@ bool lq_replica_receive(struct lq_replica *replica, uint32_t node, const uint8_t
     if (is_removed(replica, peer)) {
         tell_removed(replica, peer);
         return true;
+    }
+    if (lq_peer_lost_disk(replica, peer)) {
+        return false;
     }
     is_good = dispatch(replica, node, &message);
     lq_replica_watch_role(replica);

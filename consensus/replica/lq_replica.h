@@ -40,7 +40,7 @@ struct lq_replica_options {
     struct lq_members bootstrap;
     struct lq_caps caps; /* used while this node leads */
     uint8_t secret[16];  /* keys hash maps; random */
-    uint32_t seed;       /* of this node's random delays */
+    uint32_t seed;       /* random: of delays, and of a new disk's boot counter */
     uint32_t heartbeat_ms;
     uint32_t election_ms;       /* silence before an election: this to twice this */
     uint32_t origin_timeout_ms; /* a silent node's waiters leave the queues after this */

@@ -67,6 +67,7 @@ struct lq_peer {
     bool is_full;
     bool is_refused;          /* not linked, and its process is gone */
     bool is_new;              /* blank or fresh, as its hello said */
+    bool was_blank;           /* as its hello said */
     bool was_member;          /* of members that were applied here */
     uint64_t boot;            /* of the life that is, or was, linked */
     uint64_t ping_ms;         /* its latest ping, to be echoed */
@@ -287,6 +288,9 @@ uint64_t lq_replica_table_ms(const struct lq_replica *replica);
 /* The peer, or NULL when it was never linked and is no member. */
 struct lq_peer *lq_peer_find(struct lq_replica *replica, uint32_t node);
 struct lq_peer *lq_peer_get(struct lq_replica *replica, uint32_t node);
+
+/* Whether this node knows that the peer was here before with another disk. */
+bool lq_peer_lost_disk(const struct lq_replica *replica, const struct lq_peer *peer);
 
 /* Makes a message for a peer, with the time, its ping and ours. Dropped when it is not linked.
  * `is_held`: it must not leave before term and vote are durable. */

@@ -6,6 +6,9 @@
 #include "lq_recovery_impl.h"
 #include "lq_replica_impl.h"
 
+/* The highest boot counter that a new disk begins with: room for as many starts behind it. */
+#define FIRST_BOOT_MAX (UINT64_C(1) << 30)
+
 /* Entries in one message, in bytes. */
 #define MESSAGE_BYTES (UINT32_C(256) << 10)
 
@@ -191,7 +194,9 @@ static void put_first_records(struct lq_replica *replica, bool needs_restart)
     const struct lq_snapshot_name *name = &replica->snapshots.newest.name;
     struct lq_journal_record mark = {
         .kind = LQ_JOURNAL_MARK, .index = name->index, .term = name->term};
-    replica->boot = tail.boot + 1;
+    /* A new disk begins with a number of its own: one that was lost, and the one that takes its
+     * place, must not count the same lives. */
+    replica->boot = tail.boot > 0 ? tail.boot + 1 : lq_replica_random(replica, 1, FIRST_BOOT_MAX);
     lq_replica_put_held(
         replica, &(struct lq_journal_record){.kind = LQ_JOURNAL_BOOT, .boot = replica->boot});
     replica->boot_position = replica->hold_position;
