@@ -144,14 +144,21 @@ static void note_members(struct lq_replica *replica)
     }
 }
 
-static void use_members(struct lq_replica *replica, bool was_member)
+static void tell_members(struct lq_replica *replica, bool was_member)
 {
     const struct lq_replay *replay = &replica->replay;
-    lq_engine_configured(replica->engine, replay->members_index, &replay->members);
     lq_effects_note(&replica->effects, LQ_NOTE_MEMBERS, replay->members_index, 0);
     if (was_member && lq_members_find(&replay->members, replica->options.node) == NULL) {
         replica->removed_ms = replica->now_ms;
     }
+}
+
+void lq_apply_install(struct lq_replica *replica)
+{
+    bool was_member = lq_members_find(&replica->replay.members, replica->options.node) != NULL;
+    note_members(replica);
+    lq_apply_begin(replica);
+    tell_members(replica, was_member);
 }
 
 /* ---- The log. */
@@ -177,7 +184,8 @@ static void apply_entry(struct lq_replica *replica)
         return;
     }
     if (replica->replay.members_index == index) {
-        use_members(replica, was_member);
+        lq_engine_configured(replica->engine, index, &replica->replay.members);
+        tell_members(replica, was_member);
     }
     if (replica->on_applied != NULL) {
         replica->on_applied(replica->on_applied_context, index, NULL, NULL, NULL, 0);

@@ -95,6 +95,9 @@ void lq_engine_snapshot_taken(struct lq_engine *engine, struct lq_log_point poin
                               uint64_t keep_from, const struct lq_members *members,
                               uint64_t members_index);
 
+/* Frees entries that the log need not keep, some at a time; returns whether there are more. */
+bool lq_engine_compact(struct lq_engine *engine);
+
 /* A whole, verified snapshot of the leader is on the disk. True: it is being installed, on_install
  * was called. False: it is of no use. */
 bool lq_engine_install(struct lq_engine *engine, uint32_t from, struct lq_log_point point,

@@ -2,6 +2,9 @@
 #include "lq_check.h"
 #include "lq_engine_impl.h"
 
+/* Entries freed in one turn. */
+#define COMPACT_ENTRIES 4096
+
 /* libraft names peers by address; nobody looks at it here. */
 static const char any_address[] = "peer";
 
@@ -30,9 +33,18 @@ void lq_engine_snapshot_taken(struct lq_engine *engine, struct lq_log_point poin
     lq_engine_configuration(members, &event.snapshot.metadata.configuration);
     event.snapshot.trailing = (unsigned)(point.index - keep_from);
     (void)lq_engine_step(engine, &event, false);
-    if (keep_from > engine->log->base.index) {
-        lq_log_compact(engine->log, keep_from);
+    engine->keep_from = keep_from > engine->keep_from ? keep_from : engine->keep_from;
+}
+
+bool lq_engine_compact(struct lq_engine *engine)
+{
+    uint64_t base = engine->log->base.index;
+    if (base < engine->keep_from && engine->keep_from <= lq_log_last(engine->log).index) {
+        uint64_t left = engine->keep_from - base;
+        lq_log_compact(engine->log, base + (left < COMPACT_ENTRIES ? left : COMPACT_ENTRIES));
     }
+    return engine->log->base.index < engine->keep_from &&
+           engine->keep_from <= lq_log_last(engine->log).index;
 }
 
 bool lq_engine_install(struct lq_engine *engine, uint32_t from, struct lq_log_point point,

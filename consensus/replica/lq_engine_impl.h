@@ -33,6 +33,7 @@ struct lq_engine {
     const struct raft_server *members_from; /* what `members` was copied from, and when */
     uint64_t members_uncommitted, members_committed;
     struct raft_snapshot_metadata installing;
+    uint64_t keep_from; /* the log need not keep what is at or below this */
     struct lq_engine_peer peers[LQ_MEMBERS_MAX];
     size_t n_peers;
     /* While a step runs: the checksums of the entries that it may keep. */
@@ -55,7 +56,7 @@ void lq_engine_configuration(const struct lq_members *members,
 struct lq_engine_peer *lq_engine_peer(struct lq_engine *engine, uint32_t node);
 
 /* Hands on a message of raft. */
-void lq_engine_send(struct lq_engine *engine, const struct raft_message *message);
+void lq_engine_send(struct lq_engine *engine, const struct raft_message *from);
 
 /* This node's role changed: what it sent before says nothing about what peers have. */
 void lq_engine_forget_sent(struct lq_engine *engine);

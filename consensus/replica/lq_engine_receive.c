@@ -209,6 +209,7 @@ static void receive_vote(struct lq_engine *engine, uint32_t node, const struct l
     feed(engine, &vote, node);
     if (own != NULL) {
         own->role = role;
+        engine->members_from = NULL; /* whatever was copied meanwhile */
     }
 }
 

@@ -125,6 +125,13 @@ static bool is_fresh(const struct lq_replica *replica, const struct lq_outcome *
            LQ_PLANTED(LQ_PLANT_STALE_GRANT);
 }
 
+/* Whether enough of a renewed lease is left for "renewed" to be true when it is heard. */
+static bool is_worth_telling(const struct lq_replica *replica, const struct lq_outcome *outcome)
+{
+    uint64_t age = lq_cluster_clock_age(&replica->clock, outcome->stamp_ms, replica->now_ms);
+    return age < (uint64_t)outcome->lease_s * 500 || LQ_PLANTED(LQ_PLANT_STALE_GRANT);
+}
+
 /* Renews a grant that is too old to be told, so that it is news. */
 static void confirm(struct lq_replica *replica, struct lq_request *request, uint64_t token)
 {
@@ -219,7 +226,8 @@ void lq_home_outcome(struct lq_replica *replica, const struct lq_outcome *outcom
         if (request->backend_state == LQ_HOME_CONFIRMING) {
             granted(replica, request, outcome);
         } else {
-            finish(replica, request, LQ_ANSWER_RENEWED, 0);
+            finish(replica, request,
+                   is_worth_telling(replica, outcome) ? LQ_ANSWER_RENEWED : LQ_ANSWER_LOST, 0);
         }
         break;
     case LQ_OUTCOME_CANCELLED:

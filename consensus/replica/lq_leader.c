@@ -188,7 +188,9 @@ bool lq_lead_submit(struct lq_replica *replica, uint32_t node, const uint8_t *by
     }
     last_seq = commands.segment.first_seq + commands.segment.n_commands - 1;
     if (commands.segment.first_seq > cursor->last_seq + 1) {
-        say_resend(replica, cursor);
+        if (!cursor->is_dropped) { /* else it is asked for once there is room */
+            say_resend(replica, cursor);
+        }
     } else if (last_seq <= cursor->last_seq && !LQ_PLANTED(LQ_PLANT_NO_DEDUPLICATION)) {
         tell_again(replica, node);
     } else if (lead->gathered_bytes + len > LQ_GATHER_BYTES_MAX) {
@@ -215,24 +217,27 @@ void lq_lead_ask_again(struct lq_replica *replica)
 
 /* ---- Orders: openings and closings of origins. */
 
-static void order(struct lq_replica *replica, enum lq_command_type type, struct lq_origin_id id)
+/* Puts an order in; false when it is there already, or can't be now. */
+static bool order(struct lq_replica *replica, enum lq_command_type type, struct lq_origin_id id)
 {
     struct lq_lead *lead = &replica->lead;
     for (size_t i = 0; i < lead->n_orders; i++) {
         if (lead->orders[i].type == type && lead->orders[i].origin.node == id.node &&
             lead->orders[i].origin.incarnation == id.incarnation) {
-            return;
+            return false;
         }
     }
-    if (lead->is_ready && lead->n_orders < sizeof lead->orders / sizeof lead->orders[0]) {
-        lead->orders[lead->n_orders++] = (struct lq_command){.type = (uint8_t)type, .origin = id};
+    if (!lead->is_ready || lead->n_orders == sizeof lead->orders / sizeof lead->orders[0]) {
+        return false;
     }
+    lead->orders[lead->n_orders++] = (struct lq_command){.type = (uint8_t)type, .origin = id};
+    return true;
 }
 
 void lq_lead_open(struct lq_replica *replica, struct lq_origin_id id)
 {
     if (id.incarnation != 0 && lq_members_find(&replica->replay.members, id.node) != NULL) {
-        order(replica, LQ_COMMAND_ORIGIN_OPEN, id);
+        (void)order(replica, LQ_COMMAND_ORIGIN_OPEN, id);
     }
 }
 
@@ -241,10 +246,9 @@ void lq_lead_close(struct lq_replica *replica, struct lq_origin_id id)
     struct lq_origin_state state;
     if (lq_table_origin(replica->table, id.node, &state) && state.is_open &&
         state.id.incarnation == id.incarnation) {
-        if (id.node != replica->options.node) {
+        if (order(replica, LQ_COMMAND_ORIGIN_CLOSE, id) && id.node != replica->options.node) {
             lq_effects_note(&replica->effects, LQ_NOTE_ORIGIN_DEAD, id.node, 0);
         }
-        order(replica, LQ_COMMAND_ORIGIN_CLOSE, id);
     }
 }
 

@@ -164,7 +164,8 @@ uint64_t lq_replica_deadline(const struct lq_replica *replica)
     if (replica->stop != NULL) {
         return LQ_NEVER;
     }
-    if (lq_apply_can(replica) || lq_snapshots_are_busy(replica)) {
+    if (lq_apply_can(replica) || lq_snapshots_are_busy(replica) ||
+        replica->snapshots.is_compacting) {
         return 0;
     }
     deadline = lq_earlier(deadline, lq_peers_deadline(replica));

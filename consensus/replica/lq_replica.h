@@ -100,7 +100,8 @@ void lq_replica_no_room(struct lq_replica *replica);
 void lq_replica_segment_ready(struct lq_replica *replica);
 void lq_replica_written(struct lq_replica *replica);
 void lq_replica_deleted(struct lq_replica *replica);
-void lq_replica_snapshot_finished(struct lq_replica *replica);
+void lq_replica_snapshot_finished(struct lq_replica *replica, bool is_incoming);
+void lq_replica_snapshot_failed(struct lq_replica *replica, bool is_incoming); /* no room */
 void lq_replica_snapshot_loaded(struct lq_replica *replica, const uint8_t *bytes, size_t len);
 void lq_replica_snapshot_read(struct lq_replica *replica, uint64_t offset, const uint8_t *bytes,
                               size_t len); /* len 0: it could not be read */
@@ -127,16 +128,22 @@ enum lq_effect_kind {
     LQ_EFFECT_SEND,
     /* The link of `node` is to be closed: `text` says why. */
     LQ_EFFECT_UNLINK,
-    /* `bytes` belong at `offset` of the temporary file of `snapshot`; offset 0 begins it anew. */
+    /* `bytes` belong at `offset` of the temporary file of `snapshot`; offset 0 begins it anew. If
+     * there is no room: lq_replica_snapshot_failed, and what else comes for this file is ignored
+     * until it is begun anew. */
     LQ_EFFECT_SNAPSHOT_WRITE,
-    /* That file is complete: durable, then renamed to its name, its directory made durable; older
-     * snapshots than the two newest are removed. Then lq_replica_snapshot_finished. */
+    /* That file is complete: durable, then renamed to its name, its directory made durable. Then
+     * lq_replica_snapshot_finished; or lq_replica_snapshot_failed. */
     LQ_EFFECT_SNAPSHOT_FINISH,
     /* The temporary file of `snapshot` is of no use any more. */
     LQ_EFFECT_SNAPSHOT_DROP,
-    /* The whole file of `snapshot`: lq_replica_snapshot_loaded. */
+    /* The finished file of `snapshot` is of no use any more. (At a start the shell itself removes
+     * all but the accepted one and the next older one.) */
+    LQ_EFFECT_SNAPSHOT_DELETE,
+    /* The whole temporary file of the incoming `snapshot`, which is verified before it is finished:
+     * lq_replica_snapshot_loaded. */
     LQ_EFFECT_SNAPSHOT_LOAD,
-    /* `len` bytes at `offset` of the file of `snapshot`: lq_replica_snapshot_read. */
+    /* `len` bytes at `offset` of the finished file of `snapshot`: lq_replica_snapshot_read. */
     LQ_EFFECT_SNAPSHOT_READ,
     /* For the log of the shell. */
     LQ_EFFECT_NOTE,

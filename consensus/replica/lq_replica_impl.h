@@ -5,48 +5,17 @@
 #include "lq_cluster_clock.h"
 #include "lq_effects.h"
 #include "lq_engine.h"
-#include "lq_entry.h"
 #include "lq_heap.h"
 #include "lq_list.h"
 #include "lq_log.h"
 #include "lq_map.h"
 #include "lq_replay.h"
 #include "lq_replica.h"
+#include "lq_replica_limits.h"
 #include "lq_snapshot.h"
 #include "lq_store.h"
 
 #include <string.h>
-
-/* Commands applied in one turn; the rest follows in the next. */
-#define LQ_TURN_COMMANDS 4096
-
-/* Entries proposed and not applied yet, beyond which commands gather. */
-#define LQ_INFLIGHT_MAX 4
-
-/* Bytes of a peer's snapshot that travel at a time. */
-#define LQ_CHUNK_BYTES (UINT32_C(128) << 10)
-
-/* Bytes of commands in one parcel of an origin: small beside an entry, so that entries fill well. A
- * segment is at most that, its header and one command more. */
-#define LQ_PARCEL_BYTES (UINT32_C(16) << 10)
-#define LQ_PARCEL_MAX   (LQ_PARCEL_BYTES + LQ_SEGMENT_HEADER + LQ_COMMAND_MAX)
-
-/* Linked nodes that are no members: nodes about to be added. */
-#define LQ_STRANGERS_MAX 3
-
-/* Bytes of submissions that a leader keeps for entries to come; beyond it they are not taken, and
- * come again. */
-#define LQ_GATHER_BYTES_MAX (UINT64_C(8) << 20)
-
-/* Bytes that may wait for a slow disk before entries of the leader are not taken. */
-#define LQ_BACKLOG_BYTES_MAX (UINT64_C(32) << 20)
-
-/* Bytes that may wait for the leader's own disk before it proposes no more. */
-#define LQ_PROPOSE_BYTES_MAX (UINT64_C(8) << 20)
-
-/* The state at indexes that are multiples of this is compared among all voters. */
-#define LQ_DIGEST_STEP  64
-#define LQ_DIGESTS_KEPT 16
 
 /* ---- Peers (lq_peers.c). */
 
@@ -160,6 +129,7 @@ struct lq_taking {
     uint64_t total, check;
     bool is_finishing; /* all is written, not yet durable */
     bool is_dropped;   /* of no use any more when it is */
+    uint64_t retry_ms; /* there was no room for one: not before this */
     struct lq_buffer state, file;
 };
 
@@ -169,8 +139,8 @@ struct lq_receiving {
     struct lq_snapshot_name name;
     uint64_t total, check;
     uint64_t have;
-    bool is_finishing; /* all is written, being made durable */
-    bool is_loading;   /* durable, being read */
+    bool is_loading;   /* all is written, being read to be verified */
+    bool is_finishing; /* verified, being made durable */
 };
 
 /* A snapshot that is durable. */
@@ -184,14 +154,17 @@ struct lq_finished {
 struct lq_snapshots {
     struct lq_taking taking;
     struct lq_receiving receiving;
-    struct lq_finished newest;   /* index 0: none */
-    struct lq_finished incoming; /* loaded, and offered to raft */
-    struct lq_table *restored;   /* its state */
-    bool is_marking;             /* `newest` waits for its mark in the journal */
-    uint64_t mark_position;      /* of that record */
-    bool is_installing;          /* the mark is that of an installed one */
-    uint64_t bytes_at;           /* bytes applied when the last snapshot was begun */
-    bool is_reading;             /* a piece for a peer is being read */
+    struct lq_finished newest;       /* index 0: none */
+    struct lq_snapshot_name before;  /* the one before it, which is kept as well */
+    struct lq_snapshot_name retired; /* and before that: removed once `newest` is marked */
+    struct lq_finished incoming;     /* loaded, and offered to raft */
+    struct lq_table *restored;       /* its state */
+    bool is_marking;                 /* `newest` waits for its mark in the journal */
+    uint64_t mark_position;          /* of that record */
+    bool is_installing;              /* the mark is that of an installed one */
+    uint64_t bytes_at;               /* bytes applied when the last snapshot was begun */
+    bool is_compacting;              /* the log has more to free */
+    bool is_reading;                 /* a piece for a peer is being read */
     uint32_t reading_for;
 };
 
@@ -319,6 +292,9 @@ void lq_apply_turn(struct lq_replica *replica);
 /* The state is that of the newest snapshot, or empty: what comes is applied to it. */
 void lq_apply_begin(struct lq_replica *replica);
 
+/* The same for a snapshot that was installed on a node that runs: its members may be others. */
+void lq_apply_install(struct lq_replica *replica);
+
 bool lq_apply_has_more(const struct lq_replica *replica);
 
 /* The same, and nothing speaks against applying it now. */
@@ -381,7 +357,6 @@ void lq_lead_applied(struct lq_replica *replica);
 void lq_lead_turn(struct lq_replica *replica);
 void lq_lead_flush(struct lq_replica *replica);
 uint64_t lq_lead_deadline(const struct lq_replica *replica);
-
 /* Proposes an entry now, whether there is something to put into it or not. */
 void lq_lead_propose_empty(struct lq_replica *replica);
 
@@ -399,14 +374,19 @@ bool lq_snapshots_are_overdue(const struct lq_replica *replica);
 void lq_snapshots_durable(struct lq_replica *replica); /* more records are */
 void lq_snapshots_abort(struct lq_replica *replica);
 
+/* `finished` is the newest from now on; its mark goes into the journal. */
+void lq_snapshots_use(struct lq_replica *replica, const struct lq_finished *finished,
+                      enum lq_journal_kind mark);
+
 /* ---- lq_transfer.c */
 
 void lq_transfer_want(struct lq_replica *replica, uint32_t node, struct lq_log_point point);
-void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct lq_message *message);
+void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct lq_message *chunk);
 void lq_transfer_result(struct lq_replica *replica, uint32_t node,
                         const struct lq_message *message);
 void lq_transfer_turn(struct lq_replica *replica);
 void lq_transfer_finished(struct lq_replica *replica);
+void lq_transfer_failed(struct lq_replica *replica);
 bool lq_transfer_is_pinned(const struct lq_replica *replica);
 void lq_transfer_install(struct lq_replica *replica, struct lq_log_point point);
 uint64_t lq_transfer_deadline(const struct lq_replica *replica);

@@ -7,6 +7,9 @@
 /* Locks written in one turn: about a millisecond. */
 #define SLICE_LOCKS 1000
 
+/* How long a disk without room for a snapshot is left alone. */
+#define RETRY_MS 5000
+
 /* Bytes of effects that may wait before the next slice. */
 #define EFFECT_BYTES_MAX (UINT64_C(8) << 20)
 
@@ -17,7 +20,7 @@ static void end_taking(struct lq_replica *replica)
     lq_snapfile_free(taking->writer);
     lq_buffer_done(&taking->state);
     lq_buffer_done(&taking->file);
-    *taking = (struct lq_taking){0};
+    *taking = (struct lq_taking){.retry_ms = taking->retry_ms};
 }
 
 void lq_snapshots_done(struct lq_replica *replica)
@@ -28,13 +31,11 @@ void lq_snapshots_done(struct lq_replica *replica)
 void lq_snapshots_abort(struct lq_replica *replica)
 {
     struct lq_taking *taking = &replica->snapshots.taking;
-    if (taking->snapshot == NULL) {
+    if (taking->is_finishing) {
+        taking->is_dropped = true; /* it will be reported, and is of no use then */
         return;
     }
-    if (taking->is_finishing) { /* it will be reported, and is of no use then */
-        lq_snapshot_end(taking->snapshot);
-        taking->snapshot = NULL;
-        taking->is_dropped = true;
+    if (taking->snapshot == NULL) {
         return;
     }
     lq_effects_put(&replica->effects,
@@ -69,8 +70,9 @@ static bool may_begin(const struct lq_replica *replica)
 {
     const struct lq_snapshots *snapshots = &replica->snapshots;
     return snapshots->taking.snapshot == NULL && !snapshots->taking.is_finishing &&
-           !snapshots->is_marking && !snapshots->receiving.is_finishing &&
-           !snapshots->receiving.is_loading && !lq_engine_is_installing(replica->engine) &&
+           !snapshots->is_marking && replica->now_ms >= snapshots->taking.retry_ms &&
+           !snapshots->receiving.is_finishing && !snapshots->receiving.is_loading &&
+           !lq_engine_is_installing(replica->engine) &&
            replica->applied <= lq_engine_last_stored(replica->engine) &&
            replica->store.retry_ms == 0;
 }
@@ -128,8 +130,7 @@ static void step(struct lq_replica *replica)
 bool lq_snapshots_are_busy(const struct lq_replica *replica)
 {
     const struct lq_snapshots *snapshots = &replica->snapshots;
-    return snapshots->taking.snapshot != NULL && !snapshots->receiving.is_finishing &&
-           replica->effects.bytes < EFFECT_BYTES_MAX;
+    return snapshots->taking.snapshot != NULL && replica->effects.bytes < EFFECT_BYTES_MAX;
 }
 
 void lq_snapshots_turn(struct lq_replica *replica)
@@ -140,6 +141,7 @@ void lq_snapshots_turn(struct lq_replica *replica)
     if (lq_snapshots_are_busy(replica)) {
         step(replica);
     }
+    replica->snapshots.is_compacting = lq_engine_compact(replica->engine);
     lq_store_trim(&replica->store, replica->log.base.index + 1);
 }
 
@@ -165,6 +167,27 @@ static uint64_t keep_from(const struct lq_replica *replica, uint64_t index)
     return from > replica->log.base.index ? from : replica->log.base.index;
 }
 
+static void remove_file(struct lq_replica *replica, const struct lq_snapshot_name *name)
+{
+    lq_effects_put(&replica->effects,
+                   &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_DELETE, .snapshot = *name});
+}
+
+void lq_snapshots_use(struct lq_replica *replica, const struct lq_finished *finished,
+                      enum lq_journal_kind mark)
+{
+    struct lq_snapshots *snapshots = &replica->snapshots;
+    snapshots->retired = snapshots->before;
+    snapshots->before = snapshots->newest.name;
+    snapshots->newest = *finished;
+    snapshots->newest.name.is_incoming = false;
+    snapshots->is_marking = true;
+    snapshots->mark_position =
+        lq_store_put(&replica->store, &(struct lq_journal_record){.kind = (uint8_t)mark,
+                                                                  .index = finished->name.index,
+                                                                  .term = finished->name.term});
+}
+
 static void finished_own(struct lq_replica *replica)
 {
     struct lq_snapshots *snapshots = &replica->snapshots;
@@ -174,29 +197,43 @@ static void finished_own(struct lq_replica *replica)
                                    .check = taking->check,
                                    .members_index = taking->members_index,
                                    .members = taking->members};
-    bool is_of_use = !taking->is_dropped && !lq_engine_is_installing(replica->engine) &&
+    bool is_of_use = !taking->is_dropped && !snapshots->is_marking &&
                      finished.name.index > snapshots->newest.name.index;
     end_taking(replica);
-    if (!is_of_use) {
-        return;
+    if (is_of_use) {
+        lq_snapshots_use(replica, &finished, LQ_JOURNAL_MARK);
+    } else if (finished.name.index != snapshots->newest.name.index &&
+               finished.name.index != snapshots->before.index) {
+        remove_file(replica, &finished.name);
     }
-    snapshots->newest = finished;
-    snapshots->is_marking = true;
-    snapshots->mark_position =
-        lq_store_put(&replica->store, &(struct lq_journal_record){.kind = LQ_JOURNAL_MARK,
-                                                                  .index = finished.name.index,
-                                                                  .term = finished.name.term});
 }
 
-void lq_replica_snapshot_finished(struct lq_replica *replica)
+void lq_replica_snapshot_finished(struct lq_replica *replica, bool is_incoming)
 {
     if (replica->stop != NULL) {
         return;
     }
-    if (replica->snapshots.taking.is_finishing) {
-        finished_own(replica);
-    } else {
+    if (is_incoming) {
         lq_transfer_finished(replica);
+    } else {
+        LQ_CHECK(replica->snapshots.taking.is_finishing);
+        finished_own(replica);
+    }
+}
+
+void lq_replica_snapshot_failed(struct lq_replica *replica, bool is_incoming)
+{
+    struct lq_taking *taking = &replica->snapshots.taking;
+    if (replica->stop != NULL) {
+        return;
+    }
+    if (is_incoming) {
+        lq_transfer_failed(replica);
+    } else if (taking->snapshot != NULL || taking->is_finishing) {
+        taking->retry_ms = replica->now_ms + RETRY_MS;
+        lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_DROP,
+                                                              .snapshot = taking->name});
+        end_taking(replica);
     }
 }
 
@@ -209,6 +246,10 @@ void lq_snapshots_durable(struct lq_replica *replica)
         return;
     }
     snapshots->is_marking = false;
+    if (snapshots->retired.index != 0) {
+        remove_file(replica, &snapshots->retired);
+        snapshots->retired = (struct lq_snapshot_name){0};
+    }
     if (snapshots->is_installing) {
         snapshots->is_installing = false;
         lq_engine_installed(replica->engine);

@@ -11,8 +11,11 @@
 /* A transfer keeps newer snapshots from being taken as long as it moves. */
 #define PIN_MS 10000
 
-/* The largest snapshot that is taken from a peer. */
-#define TOTAL_MAX (UINT64_C(1) << 40)
+/* The largest snapshot that is taken from a peer: what the caps allow, several times. */
+static uint64_t total_max(const struct lq_replica *replica)
+{
+    return 4 * replica->options.caps.state_bytes + (UINT64_C(64) << 20);
+}
 
 /* ---- The leader's side. */
 
@@ -168,15 +171,23 @@ static bool is_present(const struct lq_receiving *receiving, const struct lq_mes
            receiving->total == chunk->total;
 }
 
-static void finish(struct lq_replica *replica)
+/* What is complete is read back and verified before it gets the name of a snapshot. */
+static void load(struct lq_replica *replica)
 {
     struct lq_receiving *receiving = &replica->snapshots.receiving;
-    if (receiving->have == receiving->total && !receiving->is_finishing && !receiving->is_loading &&
-        !replica->snapshots.taking.is_finishing) {
-        receiving->is_finishing = true;
-        lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_FINISH,
+    if (receiving->have == receiving->total) {
+        receiving->is_loading = true;
+        lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_LOAD,
                                                               .snapshot = receiving->name});
     }
+}
+
+static void drop(struct lq_replica *replica)
+{
+    struct lq_receiving *receiving = &replica->snapshots.receiving;
+    lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_DROP,
+                                                          .snapshot = receiving->name});
+    *receiving = (struct lq_receiving){0};
 }
 
 void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct lq_message *chunk)
@@ -184,7 +195,7 @@ void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct l
     struct lq_receiving *receiving = &replica->snapshots.receiving;
     if (chunk->term != replica->term || node != replica->leader || node == replica->options.node ||
         receiving->is_finishing || receiving->is_loading ||
-        lq_engine_is_installing(replica->engine) || chunk->total > TOTAL_MAX ||
+        lq_engine_is_installing(replica->engine) || chunk->total > total_max(replica) ||
         chunk->index_term == 0 || chunk->index_term > replica->term ||
         chunk->offset > chunk->total || chunk->len > chunk->total - chunk->offset) {
         return;
@@ -194,6 +205,9 @@ void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct l
         return;
     }
     if (!is_present(receiving, chunk) && chunk->offset == 0) {
+        if (receiving->is_active) {
+            drop(replica);
+        }
         *receiving = (struct lq_receiving){
             .is_active = true,
             .name = {.index = chunk->index, .term = chunk->index_term, .is_incoming = true},
@@ -213,65 +227,93 @@ void lq_transfer_chunk(struct lq_replica *replica, uint32_t node, const struct l
         receiving->have += chunk->len;
     }
     answer_chunk(replica, node, chunk, receiving->have);
-    finish(replica);
+    load(replica);
 }
 
-void lq_transfer_finished(struct lq_replica *replica)
-{
-    struct lq_receiving *receiving = &replica->snapshots.receiving;
-    LQ_CHECK(receiving->is_finishing);
-    receiving->is_finishing = false;
-    receiving->is_loading = true;
-    lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_LOAD,
-                                                          .snapshot = receiving->name});
-}
-
-/* The whole file, back from the disk: only what is good in every byte is installed. */
-static bool install(struct lq_replica *replica, const uint8_t *bytes, size_t len)
+/* Reads the whole file: only what is good in every byte will be installed. */
+static bool verify(struct lq_replica *replica, const uint8_t *bytes, size_t len)
 {
     struct lq_snapshots *snapshots = &replica->snapshots;
-    struct lq_receiving *receiving = &snapshots->receiving;
-    struct lq_log_point point = {receiving->name.index, receiving->name.term};
+    const struct lq_receiving *receiving = &snapshots->receiving;
     struct lq_snapfile_head head;
     struct lq_buffer state;
     uint64_t check = 0;
     bool is_good;
     lq_buffer_init(&state);
-    is_good = lq_snapfile_read(bytes, len, UINT64_MAX, &head, &state, &check) == LQ_SNAPFILE_OK &&
-              check == receiving->check && head.cluster == replica->options.cluster &&
-              head.index == point.index && head.term == point.term && head.members_index >= 1 &&
-              head.members_index <= head.index;
+    is_good =
+        lq_snapfile_read(bytes, len, total_max(replica), &head, &state, &check) == LQ_SNAPFILE_OK &&
+        check == receiving->check && head.cluster == replica->options.cluster &&
+        head.index == receiving->name.index && head.term == receiving->name.term &&
+        head.members_index >= 1 && head.members_index <= head.index;
     if (is_good) {
         snapshots->restored = lq_snapshot_restore(state.bytes, state.len, replica->options.secret);
-        is_good = snapshots->restored != NULL;
+        snapshots->incoming = (struct lq_finished){.name = receiving->name,
+                                                   .total = receiving->total,
+                                                   .check = check,
+                                                   .members_index = head.members_index,
+                                                   .members = head.members};
     }
     lq_buffer_done(&state);
-    if (!is_good) {
-        return false;
-    }
-    snapshots->incoming = (struct lq_finished){.name = {.index = head.index, .term = head.term},
-                                               .total = receiving->total,
-                                               .check = check,
-                                               .members_index = head.members_index,
-                                               .members = head.members};
-    return lq_engine_install(replica->engine, replica->leader, point, &head.members,
-                             head.members_index);
+    return snapshots->restored != NULL;
 }
 
 void lq_replica_snapshot_loaded(struct lq_replica *replica, const uint8_t *bytes, size_t len)
 {
-    struct lq_snapshots *snapshots = &replica->snapshots;
+    struct lq_receiving *receiving = &replica->snapshots.receiving;
     if (replica->stop != NULL) {
         return;
     }
-    LQ_CHECK(snapshots->receiving.is_loading);
-    if (install(replica, bytes, len)) {
+    LQ_CHECK(receiving->is_loading);
+    receiving->is_loading = false;
+    if (!verify(replica, bytes, len)) {
+        drop(replica);
+        return;
+    }
+    receiving->is_finishing = true;
+    lq_effects_put(&replica->effects, &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_FINISH,
+                                                          .snapshot = receiving->name});
+}
+
+void lq_transfer_finished(struct lq_replica *replica)
+{
+    struct lq_snapshots *snapshots = &replica->snapshots;
+    const struct lq_finished *incoming = &snapshots->incoming;
+    struct lq_log_point point = {incoming->name.index, incoming->name.term};
+    struct lq_snapshot_name name = {.index = point.index, .term = point.term};
+    LQ_CHECK(snapshots->receiving.is_finishing);
+    snapshots->receiving = (struct lq_receiving){0};
+    if (!snapshots->is_marking && lq_engine_install(replica->engine, replica->leader, point,
+                                                    &incoming->members, incoming->members_index)) {
         lq_home_reinstalled(replica);
+    } else if (point.index != snapshots->newest.name.index &&
+               point.index != snapshots->before.index) {
+        lq_effects_put(&replica->effects,
+                       &(struct lq_effect){.kind = LQ_EFFECT_SNAPSHOT_DELETE, .snapshot = name});
     }
     lq_table_free(snapshots->restored); /* what was not installed */
     snapshots->restored = NULL;
-    snapshots->receiving = (struct lq_receiving){0};
     lq_replica_watch_role(replica);
+}
+
+void lq_transfer_failed(struct lq_replica *replica)
+{
+    struct lq_snapshots *snapshots = &replica->snapshots;
+    struct lq_peer *peer = lq_peer_find(replica, replica->leader);
+    if (!snapshots->receiving.is_active) {
+        return;
+    }
+    if (peer != NULL) {
+        lq_peer_send(replica, peer,
+                     &(struct lq_message){.kind = LQ_MESSAGE_CHUNK_RESULT,
+                                          .term = replica->term,
+                                          .index = snapshots->receiving.name.index,
+                                          .check = snapshots->receiving.check,
+                                          .is_refused = true},
+                     NULL, NULL, false);
+    }
+    drop(replica);
+    lq_table_free(snapshots->restored);
+    snapshots->restored = NULL;
 }
 
 /* Raft takes it: from now on this is the state. */
@@ -289,7 +331,7 @@ void lq_transfer_install(struct lq_replica *replica, struct lq_log_point point)
                              .kind = LQ_JOURNAL_RESTART, .index = point.index, .term = point.term});
     snapshots->bytes_at = replica->applied_bytes;
     replica->applied = point.index;
-    lq_apply_begin(replica);
+    lq_apply_install(replica);
     lq_cluster_clock_observe(&replica->clock, point.term, lq_table_counts(replica->table).time_ms,
                              replica->now_ms);
 }

@@ -63,7 +63,7 @@ static void finish_snapshot(struct heart_node *node, const struct lq_effect *eff
     node->newest = *file;
     *file = (struct heart_file){0};
     node->heart->n_snapshots++;
-    lq_replica_snapshot_finished(node->replica);
+    lq_replica_snapshot_finished(node->replica, effect->snapshot.is_incoming);
 }
 
 static const struct heart_file *finished(const struct heart_node *node,
@@ -80,7 +80,9 @@ static const struct heart_file *finished(const struct heart_node *node,
 
 static void read_snapshot(struct heart_node *node, const struct lq_effect *effect)
 {
-    const struct heart_file *file = finished(node, &effect->snapshot);
+    const struct heart_file *file = effect->kind == LQ_EFFECT_SNAPSHOT_LOAD
+                                        ? unfinished(node, effect)
+                                        : finished(node, &effect->snapshot);
     if (effect->kind == LQ_EFFECT_SNAPSHOT_LOAD) {
         if (file == NULL) {
             heart_fail("a snapshot is not there");
@@ -137,6 +139,8 @@ static void carry_out(struct heart_node *node, const struct lq_effect *effect)
     case LQ_EFFECT_SNAPSHOT_DROP:
         lq_buffer_done(&unfinished(node, effect)->bytes);
         break;
+    case LQ_EFFECT_SNAPSHOT_DELETE:
+        break; /* two are kept here, whatever comes */
     case LQ_EFFECT_SNAPSHOT_LOAD:
     case LQ_EFFECT_SNAPSHOT_READ:
         read_snapshot(node, effect);

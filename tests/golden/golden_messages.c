@@ -158,6 +158,7 @@ static bool is_same(const struct lq_buffer *out, const struct golden_bytes *byte
 static const char *check_hello(const struct golden_bytes *bytes, const json_t *json)
 {
     const struct lq_hello expected = {.is_blank = small_of(json, "flags") == 1,
+                                      .is_fresh = small_of(json, "flags") == 2,
                                       .cluster = number_of(json, "cluster"),
                                       .from = small_of(json, "from"),
                                       .to = small_of(json, "to"),
@@ -176,9 +177,9 @@ static const char *check_hello(const struct golden_bytes *bytes, const json_t *j
                          &hello)) {
         return "refused";
     }
-    return hello.is_blank == expected.is_blank && hello.cluster == expected.cluster &&
-                   hello.from == expected.from && hello.to == expected.to &&
-                   hello.boot == expected.boot
+    return hello.is_blank == expected.is_blank && hello.is_fresh == expected.is_fresh &&
+                   hello.cluster == expected.cluster && hello.from == expected.from &&
+                   hello.to == expected.to && hello.boot == expected.boot
                ? NULL
                : "decoded to other fields";
 }

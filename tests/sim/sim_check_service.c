@@ -19,8 +19,8 @@
 /* Between two looks at what is open. */
 #define WATCH_US (UINT64_C(500) * SIM_MS)
 
-/* So long may the cluster be without a commit before sessions are closed for it: 5 s of a node whose
- * clock is fast. */
+/* So long may the cluster be without a commit before sessions are closed for it: 5 s of a node
+ * whose clock is fast. */
 #define OUTAGE_US (UINT64_C(4900) * SIM_MS)
 
 bool sim_service_is_due(const struct sim_checks *checks, uint32_t node, uint64_t us)

@@ -140,27 +140,12 @@ static void do_snapshot_write(struct sim_disk *disk, const struct sim_op *op)
     memcpy(file->bytes + op->offset, op->bytes, op->len);
 }
 
-static struct sim_file *oldest_snapshot(struct sim_disk *disk, size_t *ret_n)
-{
-    struct sim_file *oldest = NULL;
-    *ret_n = 0;
-    for (size_t i = 0; i < disk->n_files; i++) {
-        struct sim_file *file = &disk->files[i];
-        if (file->kind == SIM_FILE_SNAPSHOT) {
-            *ret_n += 1;
-            if (oldest == NULL || file->number < oldest->number ||
-                (file->number == oldest->number && file->term < oldest->term)) {
-                oldest = file;
-            }
-        }
-    }
-    return oldest;
-}
-
 static void do_snapshot_finish(struct sim_disk *disk, const struct sim_op *op, bool is_crash)
 {
-    struct sim_file *part = sim_disk_find_part(disk, &op->snapshot), *oldest;
-    size_t n;
+    struct sim_file *part = sim_disk_find_part(disk, &op->snapshot);
+    if (is_crash && disk->has_failed[op->snapshot.is_incoming]) {
+        return; /* there was no room for it */
+    }
     if (part == NULL) {
         sim_fail(world(disk), "node %u finishes a snapshot at %" PRIu64 " that was never written",
                  disk->node->id, op->snapshot.index);
@@ -178,16 +163,20 @@ static void do_snapshot_finish(struct sim_disk *disk, const struct sim_op *op, b
     if (!is_crash && !op->snapshot.is_incoming && world(disk)->checks != NULL) {
         sim_checks_snapshot(world(disk)->checks, disk->node->id, part->bytes, part->len);
     }
-    for (oldest = oldest_snapshot(disk, &n); n > 2 && (!is_crash || sim_percent(world(disk), 50));
-         oldest = oldest_snapshot(disk, &n)) {
-        sim_disk_remove(disk, oldest);
-    }
+}
+
+static void do_snapshot_delete(struct sim_disk *disk, const struct sim_op *op)
+{
+    sim_disk_remove(disk,
+                    sim_disk_find(disk, SIM_FILE_SNAPSHOT, op->snapshot.index, op->snapshot.term));
 }
 
 static void answer_read(struct sim_disk *disk, const struct sim_op *op)
 {
     const struct sim_file *file =
-        sim_disk_find(disk, SIM_FILE_SNAPSHOT, op->snapshot.index, op->snapshot.term);
+        op->kind == LQ_EFFECT_SNAPSHOT_LOAD
+            ? sim_disk_find_part(disk, &op->snapshot)
+            : sim_disk_find(disk, SIM_FILE_SNAPSHOT, op->snapshot.index, op->snapshot.term);
     const uint8_t *bytes = file == NULL ? NULL : file->bytes;
     size_t len = bytes == NULL ? 0 : file->len, offset = 0;
     struct sim_input *input;
@@ -203,25 +192,42 @@ static void answer_read(struct sim_disk *disk, const struct sim_op *op)
 
 /* ---- Lanes. */
 
-static void answer(struct sim_disk *disk, enum lq_effect_kind kind)
+static void answer(struct sim_disk *disk, const struct sim_op *op, bool has_failed)
 {
     struct sim_input *input = sim_input_new(SIM_INPUT_DISK, NULL, 0);
-    input->disk = kind;
+    input->disk = op->kind;
+    input->number = op->snapshot.is_incoming;
+    input->flag = has_failed;
     sim_node_input(disk->node, input);
 }
 
-static void answer_no_room(struct sim_disk *disk)
+/* A snapshot for which there is no room: told once, and the rest of it is ignored. */
+static bool snapshot_fails(struct sim_disk *disk, const struct sim_op *op)
 {
-    struct sim_input *input = sim_input_new(SIM_INPUT_DISK, NULL, 0);
-    input->disk = LQ_EFFECT_ALLOCATE;
-    input->flag = true;
-    sim_node_input(disk->node, input);
+    bool *has_failed = &disk->has_failed[op->snapshot.is_incoming];
+    bool is_begun = op->kind == LQ_EFFECT_SNAPSHOT_WRITE && op->offset == 0;
+    if (is_begun) {
+        *has_failed = false;
+    }
+    if (*has_failed) {
+        return true;
+    }
+    if (disk->is_full) {
+        *has_failed = true;
+        sim_disk_remove(disk, sim_disk_find_part(disk, &op->snapshot));
+        answer(disk, op, true);
+    }
+    return *has_failed;
 }
 
 static void carry_out(struct sim_disk *disk, const struct sim_op *op)
 {
     if (op->kind == LQ_EFFECT_ALLOCATE && disk->is_full) {
-        answer_no_room(disk);
+        answer(disk, op, true);
+        return;
+    }
+    if ((op->kind == LQ_EFFECT_SNAPSHOT_WRITE || op->kind == LQ_EFFECT_SNAPSHOT_FINISH) &&
+        snapshot_fails(disk, op)) {
         return;
     }
     if (op->kind == LQ_EFFECT_SNAPSHOT_LOAD || op->kind == LQ_EFFECT_SNAPSHOT_READ) {
@@ -241,11 +247,14 @@ static void carry_out(struct sim_disk *disk, const struct sim_op *op)
     } else if (op->kind == LQ_EFFECT_SNAPSHOT_WRITE) {
         do_snapshot_write(disk, op);
         return;
+    } else if (op->kind == LQ_EFFECT_SNAPSHOT_DELETE) {
+        do_snapshot_delete(disk, op);
+        return;
     } else {
         sim_disk_remove(disk, sim_disk_find_part(disk, &op->snapshot));
         return;
     }
-    answer(disk, op->kind);
+    answer(disk, op, false);
 }
 
 static void carry_out_in_part(struct sim_disk *disk, const struct sim_op *op)
@@ -260,6 +269,8 @@ static void carry_out_in_part(struct sim_disk *disk, const struct sim_op *op)
         do_delete(disk, op, true);
     } else if (op->kind == LQ_EFFECT_SNAPSHOT_FINISH) {
         do_snapshot_finish(disk, op, true);
+    } else if (op->kind == LQ_EFFECT_SNAPSHOT_DELETE && sim_percent(world(disk), 50)) {
+        do_snapshot_delete(disk, op);
     }
 }
 
@@ -330,6 +341,7 @@ static enum sim_lane_kind lane_of(enum lq_effect_kind kind)
     case LQ_EFFECT_SNAPSHOT_WRITE:
     case LQ_EFFECT_SNAPSHOT_FINISH:
     case LQ_EFFECT_SNAPSHOT_DROP:
+    case LQ_EFFECT_SNAPSHOT_DELETE:
     case LQ_EFFECT_SNAPSHOT_LOAD:
     case LQ_EFFECT_SNAPSHOT_READ:
         return SIM_LANE_SNAPSHOTS;

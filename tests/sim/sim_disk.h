@@ -49,6 +49,7 @@ struct sim_disk {
     uint32_t latency_us; /* of a write, usually */
     uint64_t stalled_until_us;
     bool is_full;
+    bool has_failed[2]; /* the snapshot being written, own and incoming: for want of room */
 };
 
 void sim_disk_init(struct sim_disk *disk, struct sim_node *node);

@@ -85,6 +85,7 @@ void sim_main_print_replay(const struct sim_arguments *arguments, uint64_t seed)
  * ends it. */
 static void on_abort(int signal_number)
 {
+    (void)signal(signal_number, SIG_DFL);
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(ALARM_S);
     if (sim_trace_running != NULL) {
@@ -102,7 +103,7 @@ static void on_abort(int signal_number)
 
 static void watch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_NODEFER};
     (void)sigaction(SIGABRT, &action, NULL);
     (void)sigaction(SIGALRM, &action, NULL);
 #ifndef LOQUET_FREES_ALL /* the sanitizers tell more, then abort */

@@ -51,7 +51,7 @@ void sim_trace(struct sim *sim, const char *format, ...)
     char *line;
     va_list arguments;
     int len;
-    if (!trace->is_on) {
+    if (!trace->is_on || trace->has_failed) { /* what ends a run is no part of it */
         return;
     }
     line = trace->lines[trace->n_lines++ % SIM_LINES_MAX];

@@ -47,8 +47,10 @@ static void act_on_disk(struct sim_node *node, const struct sim_input *input)
         lq_replica_written(replica);
     } else if (input->disk == LQ_EFFECT_DELETE) {
         lq_replica_deleted(replica);
+    } else if (input->flag) {
+        lq_replica_snapshot_failed(replica, input->number != 0);
     } else if (input->disk == LQ_EFFECT_SNAPSHOT_FINISH) {
-        lq_replica_snapshot_finished(replica);
+        lq_replica_snapshot_finished(replica, input->number != 0);
     } else if (input->disk == LQ_EFFECT_SNAPSHOT_LOAD) {
         lq_replica_snapshot_loaded(replica, input->bytes, input->len);
     } else if (input->disk == LQ_EFFECT_SNAPSHOT_READ) {
@@ -141,24 +143,34 @@ static void act_on_all(struct sim_node *node)
 
 static void tell_note(struct sim_node *node, const struct lq_effect *effect)
 {
-    static const char *const notes[] = {
-        [LQ_NOTE_FOLLOWER] = "follower: term, leader",
-        [LQ_NOTE_CANDIDATE] = "candidate: term",
-        [LQ_NOTE_LEADER] = "LEADER: term",
-        [LQ_NOTE_SERVING] = "serving: incarnation",
-        [LQ_NOTE_CLOSED] = "own origin closed: incarnation",
-        [LQ_NOTE_MEMBERS] = "other members: index",
-        [LQ_NOTE_SNAPSHOT] = "snapshot taken: index",
-        [LQ_NOTE_INSTALLED] = "snapshot installed: index",
-        [LQ_NOTE_ORIGIN_DEAD] = "closes the origin of node",
-        [LQ_NOTE_FULL] = "disk full",
-        [LQ_NOTE_ROOM] = "disk has room again",
-        [LQ_NOTE_SKIP] = "the leader's process is gone, skips the timeout",
+    static const struct {
+        const char *text;
+        bool has_number;
+    } notes[] = {
+        [LQ_NOTE_FOLLOWER] = {"follower in term", true},
+        [LQ_NOTE_CANDIDATE] = {"candidate in term", true},
+        [LQ_NOTE_LEADER] = {"LEADER in term", true},
+        [LQ_NOTE_SERVING] = {"serves clients, incarnation", true},
+        [LQ_NOTE_CLOSED] = {"its own origin is closed, incarnation", true},
+        [LQ_NOTE_MEMBERS] = {"other members from entry", true},
+        [LQ_NOTE_SNAPSHOT] = {"snapshot taken at entry", true},
+        [LQ_NOTE_INSTALLED] = {"snapshot installed at entry", true},
+        [LQ_NOTE_ORIGIN_DEAD] = {"closes the origin of node", true},
+        [LQ_NOTE_FULL] = {"disk full", false},
+        [LQ_NOTE_ROOM] = {"disk has room again", false},
+        [LQ_NOTE_SKIP] = {"the leader's process is gone: skips the timeout", false},
     };
     sim_note_hash(node->sim, (uint64_t)effect->note << 32 ^ effect->a << 8 ^ effect->b);
-    if (effect->note >= 1 && (size_t)effect->note < sizeof notes / sizeof notes[0]) {
-        sim_trace(node->sim, "%u   %s %" PRIu64 " %" PRIu64, node->id, notes[effect->note],
-                  effect->a, effect->b);
+    if (effect->note < 1 || (size_t)effect->note >= sizeof notes / sizeof notes[0]) {
+        return;
+    }
+    if (effect->note == LQ_NOTE_FOLLOWER && effect->b != 0) {
+        sim_trace(node->sim, "%u   follower of %" PRIu64 " in term %" PRIu64, node->id, effect->b,
+                  effect->a);
+    } else if (notes[effect->note].has_number) {
+        sim_trace(node->sim, "%u   %s %" PRIu64, node->id, notes[effect->note].text, effect->a);
+    } else {
+        sim_trace(node->sim, "%u   %s", node->id, notes[effect->note].text);
     }
 }
 
@@ -249,6 +261,7 @@ static bool carry_out(struct sim_node *node, const struct lq_effect *effect)
     case LQ_EFFECT_SNAPSHOT_WRITE:
     case LQ_EFFECT_SNAPSHOT_FINISH:
     case LQ_EFFECT_SNAPSHOT_DROP:
+    case LQ_EFFECT_SNAPSHOT_DELETE:
     case LQ_EFFECT_SNAPSHOT_LOAD:
     case LQ_EFFECT_SNAPSHOT_READ:
         sim_disk_submit(&node->disk, effect);
