@@ -25,6 +25,8 @@ parts='
     build-debug         600  packages                   one     build debug
     build-clang         600  packages                   one     build clang
     build-fuzz          600  packages                   one     build fuzz
+    build-planted       600  packages                   one     build planted
+    build-assertions    600  packages                   one     build assertions
     static-format        60  packages                   tests   static check_format.py
     static-lengths       60  packages                   tests   static check_lengths.py
     static-scripts       60  packages                   tests   static check_scripts.py
@@ -35,6 +37,13 @@ parts='
     unit-release        180  build-release              tests   unit release
     unit-dev            300  build-dev                  tests   unit dev
     unit-valgrind       600  build-debug                tests   unit debug
+    unit-assertions     180  build-assertions           tests   unit assertions
+    sim                 600  build-release              tests   sim release
+    sim-repeat          120  build-release              tests   sim_repeat
+    sim-sanitize        600  build-dev                  tests   sim dev
+    sim-assertions      300  build-assertions           tests   sim assertions
+    sim-planted         900  build-planted              tests   sim_planted
+    sim-failover        240  build-release              tests   sim_failover
     fuzz                300  build-fuzz                 tests   fuzz
     cli                 180  build-release              tests   cli release
     cli-dev             240  build-dev                  tests   cli dev

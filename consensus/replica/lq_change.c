@@ -168,7 +168,61 @@ enum lq_change_result lq_replica_change(struct lq_replica *replica, enum lq_chan
     return LQ_CHANGE_INVALID;
 }
 
+enum lq_change_result lq_replica_replace(struct lq_replica *replica, uint32_t old_node,
+                                         uint32_t new_node, const char *address)
+{
+    const struct lq_members *members = lq_engine_members(replica->engine);
+    const struct lq_member *present = lq_members_find(members, new_node);
+    bool is_same =
+        replica->replacing.old_node == old_node && replica->replacing.new_node == new_node;
+    if (!replica->lead.is_leading || replica->stop != NULL) {
+        return LQ_CHANGE_NOT_LEADER;
+    }
+    if (old_node == new_node || address == NULL || strlen(address) > LQ_ADDRESS_MAX ||
+        (present != NULL && strcmp(present->address, address) != 0)) {
+        return LQ_CHANGE_INVALID;
+    }
+    if (lq_members_find(members, old_node) == NULL) {
+        return present != NULL ? LQ_CHANGE_DONE : LQ_CHANGE_INVALID;
+    }
+    if (replica->replacing.new_node != 0 && !is_same) {
+        return LQ_CHANGE_BUSY;
+    }
+    replica->replacing.old_node = old_node;
+    replica->replacing.new_node = new_node;
+    (void)strcpy(replica->replacing.address, address);
+    return LQ_CHANGE_STARTED;
+}
+
 /* ---- In each turn. */
+
+static void fail(struct lq_replica *replica, uint32_t node, enum lq_change_kind kind)
+{
+    lq_effects_note(&replica->effects, LQ_NOTE_CHANGE_FAILED, node, (uint64_t)kind);
+}
+
+/* The next step of a replacement, as soon as one can be made. */
+static void go_on_replacing(struct lq_replica *replica)
+{
+    const struct lq_members *members = lq_engine_members(replica->engine);
+    uint32_t old_node = replica->replacing.old_node, new_node = replica->replacing.new_node;
+    bool was_voter = lq_members_is_voter(members, old_node);
+    enum lq_change_result result;
+    if (lq_members_find(members, new_node) == NULL) {
+        result = add(replica, new_node, replica->replacing.address);
+    } else if (was_voter && !lq_members_is_voter(members, new_node)) {
+        result = promote(replica, new_node);
+    } else {
+        result = remove_member(replica, old_node);
+        if (result == LQ_CHANGE_STARTED || result == LQ_CHANGE_DONE) {
+            replica->replacing.new_node = 0;
+        }
+    }
+    if (result == LQ_CHANGE_INVALID) {
+        replica->replacing.new_node = 0;
+        fail(replica, new_node, LQ_CHANGE_ADD);
+    }
+}
 
 static void go_on_promoting(struct lq_replica *replica)
 {
@@ -188,13 +242,15 @@ static void go_on_promoting(struct lq_replica *replica)
         return;
     case LQ_CATCH_UP_FINISHED:
         replica->promoting = 0;
-        if (lq_members_set_role(&members, node, LQ_ROLE_VOTER)) {
-            (void)change_list(replica, &members);
+        if (!lq_members_set_role(&members, node, LQ_ROLE_VOTER) ||
+            change_list(replica, &members) != LQ_CHANGE_STARTED) {
+            fail(replica, node, LQ_CHANGE_PROMOTE);
         }
         return;
     case LQ_CATCH_UP_ABORTED:
     case LQ_CATCH_UP_NONE:
         replica->promoting = 0;
+        fail(replica, node, LQ_CHANGE_PROMOTE);
         return;
     }
 }
@@ -202,6 +258,7 @@ static void go_on_promoting(struct lq_replica *replica)
 static void go_on_transferring(struct lq_replica *replica)
 {
     if (replica->now_ms >= replica->transfer_until_ms) {
+        fail(replica, replica->transfer_to, LQ_CHANGE_TRANSFER);
         replica->transfer_to = 0;
     } else {
         (void)lq_engine_transfer(replica->engine, replica->transfer_to);
@@ -228,6 +285,9 @@ void lq_change_turn(struct lq_replica *replica)
     }
     if (!replica->lead.is_ready) {
         return;
+    }
+    if (replica->replacing.new_node != 0) {
+        go_on_replacing(replica);
     }
     if (replica->promoting != 0) {
         go_on_promoting(replica);

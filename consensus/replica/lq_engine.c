@@ -13,8 +13,10 @@
 #define INFLIGHT_ENTRIES 512
 #define INFLIGHT_BYTES   (UINT32_C(2) << 20)
 
-/* A snapshot on its way has no time limit of raft's: chunks travel outside of it. */
-#define INSTALL_TIMEOUT_MS 600000
+/* How soon raft asks again for a snapshot to be sent that has not arrived: a running transfer is
+ * not disturbed by that, and one that was given up is begun anew. (A refusal at another index than
+ * that of the snapshot raft asked for first tells it nothing.) */
+#define INSTALL_TIMEOUT_MS 2000
 
 struct lq_engine *lq_engine_new(const struct lq_engine_options *options,
                                 const struct lq_engine_user *user, struct lq_log *log)

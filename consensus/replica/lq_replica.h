@@ -55,8 +55,11 @@ struct lq_replica_options {
 /* The defaults of everything but ids, members, secret and seed. */
 void lq_replica_defaults(struct lq_replica_options *options);
 
+/* What is wrong with the options, in words for the operator, or NULL. */
+const char *lq_replica_options_fault(const struct lq_replica_options *options);
+
 /* Starts a node from what `recovery` found, and takes that over; `recovery` is good for
- * lq_recovery_free only afterwards. Its verdict must not be a refusal. */
+ * lq_recovery_free only afterwards. Its verdict must not be a refusal, and the options be sound. */
 struct lq_replica *lq_replica_new(const struct lq_replica_options *options,
                                   struct lq_recovery *recovery, uint64_t now_ms);
 
@@ -159,18 +162,20 @@ struct lq_snapshot_name {
 };
 
 enum lq_note {
-    LQ_NOTE_FOLLOWER = 1,    /* a: term, b: the leader, 0 if unknown */
-    LQ_NOTE_CANDIDATE = 2,   /* a: term */
-    LQ_NOTE_LEADER = 3,      /* a: term */
-    LQ_NOTE_SERVING = 4,     /* a: incarnation: clients are served from now on */
-    LQ_NOTE_CLOSED = 5,      /* a: incarnation: this node's origin was closed */
-    LQ_NOTE_MEMBERS = 6,     /* a: index: other members */
-    LQ_NOTE_SNAPSHOT = 7,    /* a: index of a snapshot taken */
-    LQ_NOTE_INSTALLED = 8,   /* a: index of a snapshot installed */
-    LQ_NOTE_ORIGIN_DEAD = 9, /* a: node whose origin is being closed by this leader */
-    LQ_NOTE_FULL = 10,       /* the disk is full */
-    LQ_NOTE_ROOM = 11,       /* and has room again */
-    LQ_NOTE_SKIP = 12,       /* the leader's process is gone: no waiting for the timeout */
+    LQ_NOTE_FOLLOWER = 1,       /* a: term, b: the leader, 0 if unknown */
+    LQ_NOTE_CANDIDATE = 2,      /* a: term */
+    LQ_NOTE_LEADER = 3,         /* a: term */
+    LQ_NOTE_SERVING = 4,        /* a: incarnation: clients are served from now on */
+    LQ_NOTE_CLOSED = 5,         /* a: incarnation: this node's origin was closed */
+    LQ_NOTE_MEMBERS = 6,        /* a: index: other members */
+    LQ_NOTE_SNAPSHOT = 7,       /* a: index of a snapshot taken */
+    LQ_NOTE_INSTALLED = 8,      /* a: index of a snapshot installed */
+    LQ_NOTE_ORIGIN_DEAD = 9,    /* a: node whose origin is being closed by this leader */
+    LQ_NOTE_FULL = 10,          /* the disk is full */
+    LQ_NOTE_ROOM = 11,          /* and has room again */
+    LQ_NOTE_SKIP = 12,          /* the leader's process is gone: no waiting for the timeout */
+    LQ_NOTE_CHANGE_FAILED = 13, /* a: the node that was to be promoted, replaced or to lead, and did
+                                   not get there in time; b: enum lq_change_kind */
 };
 
 struct lq_effect {
@@ -217,6 +222,13 @@ enum lq_change_kind {
 
 enum lq_change_result lq_replica_change(struct lq_replica *replica, enum lq_change_kind kind,
                                         uint32_t node, const char *address);
+
+/* Puts `new_node` at `address` in the place of `old_node`, one step after the other: it is added,
+ * catches up, becomes a voter if the old one was, and then the old one is removed. Whoever leads
+ * goes on where the last leader was when it is asked again. DONE once the new node is a member and
+ * the old one is not. */
+enum lq_change_result lq_replica_replace(struct lq_replica *replica, uint32_t old_node,
+                                         uint32_t new_node, const char *address);
 
 /* ---- Reading. */
 

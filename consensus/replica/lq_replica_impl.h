@@ -2,6 +2,7 @@
 #ifndef LQ_REPLICA_IMPL_H
 #define LQ_REPLICA_IMPL_H
 
+#include "lq_change.h"
 #include "lq_cluster_clock.h"
 #include "lq_effects.h"
 #include "lq_engine.h"
@@ -221,8 +222,12 @@ struct lq_replica {
     struct lq_seen_digest digests[LQ_MEMBERS_MAX];
     size_t n_digests;
 
-    uint32_t promoting;   /* a standby that catches up to become a voter */
-    bool is_catching_up;  /* raft was asked */
+    uint32_t promoting;  /* a standby that catches up to become a voter */
+    bool is_catching_up; /* raft was asked */
+    struct {
+        uint32_t old_node, new_node; /* 0: nothing is being replaced */
+        char address[LQ_ADDRESS_MAX + 1];
+    } replacing;
     uint32_t transfer_to; /* leadership goes there as soon as it can */
     uint64_t transfer_until_ms;
     bool is_leaving;
@@ -240,7 +245,6 @@ __attribute__((format(printf, 2, 3))) void lq_replica_stop(struct lq_replica *re
 
 /* A random number from `low` to `high`. */
 uint64_t lq_replica_random(struct lq_replica *replica, uint64_t low, uint64_t high);
-
 /* Looks whether role, term or leader changed, and acts on it. To be called after the engine was. */
 void lq_replica_watch_role(struct lq_replica *replica);
 
@@ -390,11 +394,5 @@ void lq_transfer_failed(struct lq_replica *replica);
 bool lq_transfer_is_pinned(const struct lq_replica *replica);
 void lq_transfer_install(struct lq_replica *replica, struct lq_log_point point);
 uint64_t lq_transfer_deadline(const struct lq_replica *replica);
-
-/* ---- lq_change.c */
-
-void lq_change_turn(struct lq_replica *replica);
-bool lq_change_stops_proposals(const struct lq_replica *replica);
-uint64_t lq_change_deadline(const struct lq_replica *replica);
 
 #endif

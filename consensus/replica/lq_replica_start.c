@@ -31,6 +31,34 @@ void lq_replica_defaults(struct lq_replica_options *options)
     };
 }
 
+const char *lq_replica_options_fault(const struct lq_replica_options *options)
+{
+    const struct lq_members *first = &options->bootstrap;
+    if (options->cluster == 0 || options->node == 0) {
+        return "the cluster id and the node id must not be 0";
+    }
+    if (first->n > 0 && !lq_members_is_voter(first, options->node)) {
+        return "this node is not among the voters that the cluster begins with";
+    }
+    if (options->heartbeat_ms == 0 || options->election_ms < 3 * options->heartbeat_ms) {
+        return "the election timeout must be at least three heartbeats";
+    }
+    if (options->origin_timeout_ms < 2 * options->election_ms) {
+        return "the origin timeout must be at least two election timeouts";
+    }
+    if (options->segment_bytes < LQ_JOURNAL_SEGMENT_MIN ||
+        options->segment_bytes > LQ_JOURNAL_SEGMENT_MAX ||
+        options->segment_bytes % LQ_SECTOR != 0) {
+        return "a journal segment must be a multiple of 512 bytes, from 4 KiB to 1 GiB";
+    }
+    if (options->entry_bytes == 0 || options->entry_bytes > LQ_MESSAGE_MAX / 4 ||
+        options->snapshot_entries == 0 || options->snapshot_bytes == 0 ||
+        options->outbox_bytes == 0) {
+        return "a limit is 0, or the one of entries is above a megabyte";
+    }
+    return NULL;
+}
+
 /* ---- What raft asks for. */
 
 void lq_replica_put_held(struct lq_replica *replica, const struct lq_journal_record *record)
@@ -253,6 +281,7 @@ struct lq_replica *lq_replica_new(const struct lq_replica_options *options,
     struct lq_replica *replica = lq_calloc(1, sizeof *replica);
     struct lq_recovery_facts facts = lq_recovery_facts(recovery);
     LQ_CHECK(recovery->verdict != LQ_RECOVERY_CORRUPT);
+    LQ_CHECK(lq_replica_options_fault(options) == NULL);
     replica->backend.ops = &lq_home_ops;
     replica->options = *options;
     limit_entries(&replica->options);

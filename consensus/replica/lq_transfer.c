@@ -260,10 +260,9 @@ static bool verify(struct lq_replica *replica, const uint8_t *bytes, size_t len)
 void lq_replica_snapshot_loaded(struct lq_replica *replica, const uint8_t *bytes, size_t len)
 {
     struct lq_receiving *receiving = &replica->snapshots.receiving;
-    if (replica->stop != NULL) {
-        return;
+    if (replica->stop != NULL || !receiving->is_loading) {
+        return; /* it was given up meanwhile */
     }
-    LQ_CHECK(receiving->is_loading);
     receiving->is_loading = false;
     if (!verify(replica, bytes, len)) {
         drop(replica);
@@ -280,7 +279,9 @@ void lq_transfer_finished(struct lq_replica *replica)
     const struct lq_finished *incoming = &snapshots->incoming;
     struct lq_log_point point = {incoming->name.index, incoming->name.term};
     struct lq_snapshot_name name = {.index = point.index, .term = point.term};
-    LQ_CHECK(snapshots->receiving.is_finishing);
+    if (!snapshots->receiving.is_finishing) {
+        return; /* it was given up meanwhile */
+    }
     snapshots->receiving = (struct lq_receiving){0};
     if (!snapshots->is_marking && lq_engine_install(replica->engine, replica->leader, point,
                                                     &incoming->members, incoming->members_index)) {

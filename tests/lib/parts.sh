@@ -30,13 +30,22 @@ packages() {
     deploy/install-deps.sh build test bench
 }
 
-# build PRESET
+# build PRESET: all of it, or what the preset is for.
 build() {
-    local options=(-DLOQUET_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF) targets=()
+    local options=(-DLOQUET_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF) targets=() file
     case $1 in
     release | clang) options+=(-DLOQUET_BENCH=ON) ;;
     fuzz) targets=(--target lq_fuzz) ;;
     debug) options+=("-DLOQUET_TEST_LAUNCHER=$valgrind") ;;
+    planted) targets=(--target loquet_sim) ;;
+    assertions)
+        options+=("-DLOQUET_RAFT_PREFIX=$out/raft")
+        targets=(--target loquet_sim)
+        for file in tests/unit/test_engine*.c; do # what is next to libraft
+            targets+=("$(basename "$file" .c)")
+        done
+        tests/sim/raft_assertions.sh "$out/raft"
+        ;;
     esac
     cmake --log-level=WARNING --preset "$1" -S "$root" -B "$out/$1" "${options[@]}"
     cmake --build "$out/$1" -j "$jobs" "${targets[@]}"
@@ -71,6 +80,7 @@ run_ctest() {
 
 # unit PRESET: debug runs under valgrind, about 30 times slower, and so with smaller numbers.
 unit() {
+    local selection=^unit
     ctest_limit=170
     case $1 in
     debug)
@@ -80,6 +90,7 @@ unit() {
         number LQ_OPS 5000 500000
         ;;
     dev) export CK_TIMEOUT_MULTIPLIER=5 ;;
+    assertions) selection='^unit\.engine' ;;
     esac
     if [ -n "$long" ]; then
         ctest_limit=$((ctest_limit * 20))
@@ -87,7 +98,87 @@ unit() {
         number LQ_SEEDS 200 200
         number LQ_OPS 20000000 20000000
     fi
-    run_ctest "$1" -R ^unit
+    run_ctest "$1" -R "$selection"
+}
+
+# ---- The simulator. A seed is one test.
+
+# What loquet_sim prints, and at the end once more what failed, and its own last count as run.sh reads it.
+count_seeds() {
+    awk '
+        { print }
+        /^FAILED: / || /^replay: / { failures[n++] = $0 }
+        /^[0-9]+ seeds passed, [0-9]+ failed$/ { count = $1 " passed, " $4 " failed" }
+        END {
+            if (n) { print "\nWhat failed:" }
+            for (i = 0; i < n && i < 20; i++) { print failures[i] }
+            print count
+        }'
+}
+
+# simulate PRESET OPTION...: fresh seeds, SIM_SEEDS of them, or those from LQ_SEED on.
+simulate() {
+    environment
+    "$out/$1/tests/sim/loquet_sim" --seeds "$SIM_SEEDS" ${LQ_SEED:+--first "$LQ_SEED"} --jobs "$jobs" "${@:2}" 2>&1
+}
+
+# sim PRESET
+sim() {
+    case $1 in
+    release) number SIM_SEEDS 2000 100000 ;;
+    dev) number SIM_SEEDS 200 5000 ;;
+    assertions) number SIM_SEEDS 300 10000 ;;
+    esac
+    simulate "$1" | count_seeds
+}
+
+sim_repeat() {
+    number SIM_SEEDS 100 2000
+    simulate release --repeat-check | count_seeds
+}
+
+sim_failover() {
+    local status=0
+    number SIM_SEEDS 200 1000
+    simulate release --failover closed | count_seeds || status=1
+    simulate release --failover silent | count_seeds || status=1
+    return $status
+}
+
+# find_planted NUMBER NAME: whether some seed finds that fault. It counts only if a check says so, be it one of the
+# simulator or one of the program, and if the same seed is well without the fault.
+find_planted() {
+    local found seed why
+    if found=$(simulate planted --plant "$1" --until-fail --quick); then
+        echo "$2 ($1): not found within $SIM_SEEDS seeds, $(head -n 1 <<<"$found")"
+        return 1
+    fi
+    seed=$(sed -n 's/^replay: .*--seed \([0-9]*\).*/\1/p' <<<"$found" | head -n 1)
+    why=$(grep -m 1 -E '^FAILED: at |: check failed: ' <<<"$found") || why=
+    if [ -z "$seed" ] || [ -z "$why" ]; then
+        printf '%s (%s): no check found it:\n%s\n' "$2" "$1" "$(tail -n 20 <<<"$found")"
+        return 1
+    fi
+    if ! "$out/planted/tests/sim/loquet_sim" --seed "$seed" >/dev/null; then
+        echo "$2 ($1): seed $seed fails without it, too"
+        return 1
+    fi
+    echo "$2 ($1): seed $seed: $why"
+}
+
+# Each fault of protocol/lq_planted.h is one test.
+sim_planted() {
+    local fault name good=0 bad=0
+    number SIM_SEEDS 2000 2000
+    while read -r fault name; do
+        if find_planted "$fault" "$name"; then
+            good=$((good + 1))
+        else
+            bad=$((bad + 1))
+        fi
+    done < <(sed -n 's/^ *LQ_PLANT_\([A-Z_]*\) = \([1-9][0-9]*\),.*/\2 \1/p' protocol/lq_planted.h)
+    echo "$good passed, $bad failed"
+    [ $bad -eq 0 ]
 }
 
 golden() {

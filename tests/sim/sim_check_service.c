@@ -58,12 +58,12 @@ static uint64_t outage_since(const struct sim_checks *checks, uint64_t us)
 static uint64_t patience_us(const struct sim_request *request)
 {
     uint64_t lease_us = (uint64_t)request->lease_s * SIM_S;
-    if (request->op != LQ_OP_ACQUIRE) {
+    if (request->op == LQ_OP_RELEASE) {
         return OUTAGE_US;
     }
     /* A grant that was made long ago is renewed before it is told; when that comes too late, the
-     * session ends. */
-    return lease_us / 2 < OUTAGE_US ? lease_us / 2 : OUTAGE_US;
+     * session ends. So it does when half of a renewed lease is over. */
+    return lease_us * 9 / 20 < OUTAGE_US ? lease_us * 9 / 20 : OUTAGE_US;
 }
 
 void sim_checks_closed(struct sim_checks *checks, uint32_t node, uint64_t since_us, bool is_reset,
