@@ -190,7 +190,7 @@ enum lq_change_result lq_replica_replace(struct lq_replica *replica, uint32_t ol
     }
     replica->replacing.old_node = old_node;
     replica->replacing.new_node = new_node;
-    (void)strcpy(replica->replacing.address, address);
+    memcpy(replica->replacing.address, address, strlen(address) + 1);
     return LQ_CHANGE_STARTED;
 }
 

@@ -26,10 +26,10 @@
 
 static void drop_parcel(struct lq_home *home, struct lq_parcel *parcel)
 {
+    home->outbox_bytes -= parcel->segment.len;
     if (home->parcel == parcel) {
         home->parcel = NULL;
     }
-    home->outbox_bytes -= parcel->segment.len;
     lq_list_remove(&parcel->in_outbox);
     lq_buffer_done(&parcel->segment);
     lq_free(parcel);

@@ -19,8 +19,8 @@ static void tear_down(void)
 }
 
 /* Commands of `term` at `first` and on, behind an entry of `prev_term`. */
-static void append(uint32_t from, uint64_t term, uint64_t first, uint64_t prev_term,
-                   uint64_t entry_term, uint32_t count, uint64_t commit)
+static void append(uint32_t from, uint64_t term, uint64_t first, uint64_t prev_term, uint32_t count,
+                   uint64_t commit)
 {
     struct lq_message_entry entries[32];
     struct lq_message message = {.kind = LQ_MESSAGE_APPEND,
@@ -30,7 +30,7 @@ static void append(uint32_t from, uint64_t term, uint64_t first, uint64_t prev_t
                                  .commit = commit,
                                  .count = count};
     for (uint32_t i = 0; i < count; i++) {
-        entries[i] = lq_engines_entry(first + i, entry_term, entry_term % 2 ? "odd" : "even");
+        entries[i] = lq_engines_entry(first + i, term, term % 2 ? "odd" : "even");
     }
     lq_engines_feed(&engines, 1, from, &message, entries);
 }
@@ -47,10 +47,10 @@ static uint64_t acknowledged_to(uint32_t node)
 START_TEST(nothing_is_acknowledged_before_it_is_durable)
 {
     one->holds_writes = true;
-    append(2, 2, 2, 1, 2, 3, 1);
+    append(2, 2, 2, 1, 3, 1);
     ck_assert_uint_eq(lq_log_last(&one->log).index, 4);
     ck_assert_ptr_null(lq_engines_last(&engines, 1, 2, LQ_MESSAGE_APPEND_RESULT));
-    append(2, 2, 5, 2, 2, 0, 1); /* a heartbeat is answered at once */
+    append(2, 2, 5, 2, 0, 1); /* a heartbeat is answered at once */
     ck_assert_uint_eq(acknowledged_to(2), 1);
     lq_engine_stored(one->engine, 3);
     ck_assert_uint_eq(acknowledged_to(2), 3);
@@ -64,15 +64,15 @@ END_TEST
 START_TEST(a_stale_write_completion_says_nothing_after_a_truncation)
 {
     one->holds_writes = true;
-    append(2, 2, 2, 1, 2, 4, 1);
+    append(2, 2, 2, 1, 4, 1);
     lq_engine_stored(one->engine, 5);
     ck_assert_uint_eq(acknowledged_to(2), 5);
-    append(3, 3, 3, 2, 3, 3, 1); /* replaces 3, 4 and 5 */
+    append(3, 3, 3, 2, 3, 1); /* replaces 3, 4 and 5 */
     ck_assert_uint_eq(lq_engine_last_stored(one->engine), 2);
     lq_engine_stored(one->engine, 2); /* of the old 2 to 5, as the journal cuts it */
     lq_engine_stored(one->engine, 1);
     ck_assert_uint_eq(lq_engine_last_stored(one->engine), 2);
-    append(3, 3, 6, 3, 3, 0, 1);
+    append(3, 3, 6, 3, 0, 1);
     ck_assert_uint_eq(acknowledged_to(3), 2);
     lq_engine_stored(one->engine, 5);
     ck_assert_uint_eq(acknowledged_to(3), 5);
@@ -82,23 +82,23 @@ END_TEST
 /* A short old message with a newer commit index: raft takes the smaller of both. */
 START_TEST(the_commit_index_never_falls)
 {
-    append(2, 2, 2, 1, 2, 6, 5);
+    append(2, 2, 2, 1, 6, 5);
     lq_engines_settle(&engines);
     ck_assert_uint_eq(lq_engine_commit(one->engine), 5);
-    append(2, 2, 2, 1, 2, 1, 7); /* came late: it ends at 2 */
+    append(2, 2, 2, 1, 1, 7); /* came late: it ends at 2 */
     ck_assert_uint_eq(lq_engine_commit(one->engine), 5);
     ck_assert_uint_eq(one->applied, 5);
-    append(2, 2, 8, 2, 2, 0, 7);
+    append(2, 2, 8, 2, 0, 7);
     ck_assert_uint_eq(lq_engine_commit(one->engine), 7);
 }
 END_TEST
 
 START_TEST(an_old_message_truncates_nothing)
 {
-    append(2, 2, 2, 1, 2, 6, 1);
-    append(2, 2, 2, 1, 2, 2, 1);
+    append(2, 2, 2, 1, 6, 1);
+    append(2, 2, 2, 1, 2, 1);
     ck_assert_uint_eq(lq_log_last(&one->log).index, 7);
-    append(2, 2, 3, 2, 2, 0, 1);
+    append(2, 2, 3, 2, 0, 1);
     ck_assert_uint_eq(lq_log_last(&one->log).index, 7);
 }
 END_TEST
@@ -106,12 +106,12 @@ END_TEST
 START_TEST(entries_that_do_not_fit_on_are_rejected)
 {
     const struct lq_engines_sent *sent;
-    append(2, 2, 2, 1, 2, 2, 1);
-    append(2, 2, 6, 2, 2, 1, 5); /* 4 and 5 are missing */
+    append(2, 2, 2, 1, 2, 1);
+    append(2, 2, 6, 2, 1, 5); /* 4 and 5 are missing */
     sent = lq_engines_last(&engines, 1, 2, LQ_MESSAGE_APPEND_RESULT);
     ck_assert_uint_eq(sent->message.rejected, 5);
     ck_assert_uint_eq(sent->message.last_index, 3);
-    append(3, 4, 4, 3, 4, 1, 3); /* 3 has term 2 here */
+    append(3, 4, 4, 3, 1, 3); /* 3 has term 2 here */
     sent = lq_engines_last(&engines, 1, 3, LQ_MESSAGE_APPEND_RESULT);
     ck_assert_uint_eq(sent->message.rejected, 3);
     ck_assert_uint_eq(sent->message.last_index, 2);
@@ -126,7 +126,7 @@ START_TEST(entries_of_older_terms_are_not_committed_by_counting)
 {
     struct lq_message result = {
         .kind = LQ_MESSAGE_APPEND_RESULT, .term = 3, .rejected = 0, .last_index = 3};
-    append(2, 2, 2, 1, 2, 2, 1);
+    append(2, 2, 2, 1, 2, 1);
     lq_engines_settle(&engines);
     ck_assert(lq_engine_skip_timeout(one->engine));
     lq_engines_feed(
@@ -150,7 +150,7 @@ END_TEST
 
 START_TEST(what_is_started_from_the_log_is_durable)
 {
-    append(2, 2, 2, 1, 2, 5, 4);
+    append(2, 2, 2, 1, 5, 4);
     lq_engines_settle(&engines);
     lq_engines_stop(&engines, 1);
     lq_engines_start(&engines, 1);
@@ -158,7 +158,7 @@ START_TEST(what_is_started_from_the_log_is_durable)
     ck_assert_uint_eq(lq_engine_last_stored(one->engine), 6);
     ck_assert_uint_eq(lq_engine_commit(one->engine), 1);
     ck_assert_uint_eq(lq_engine_members(one->engine)->n, 3);
-    append(2, 2, 7, 2, 2, 0, 4);
+    append(2, 2, 7, 2, 0, 4);
     ck_assert_uint_eq(acknowledged_to(2), 6);
     ck_assert_uint_eq(lq_engine_commit(one->engine), 4);
 }
@@ -180,7 +180,7 @@ START_TEST(writes_and_truncations_at_random)
             at = last + 1;
         }
         count = at + count >= 60 ? 0 : count;
-        append(2 + (uint32_t)(term % 2), term, at, terms[at - 1], term, count,
+        append(2 + (uint32_t)(term % 2), term, at, terms[at - 1], count,
                lq_rand_below(&rand, 3) == 0 ? committed + 1 : 0);
         for (uint32_t k = 0; k < count; k++) {
             terms[at + k] = term;

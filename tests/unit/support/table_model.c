@@ -17,13 +17,13 @@ static void tell(struct lq_model *model, uint8_t kind, struct lq_origin_id origi
 
 /* A lease that begins at `now_ms`: of a grant or a renewal. */
 static void tell_lease(struct lq_model *model, struct lq_model_lock *lock, uint8_t kind,
-                       struct lq_origin_id origin, uint64_t seq, uint8_t lease_s, uint64_t now_ms)
+                       struct lq_model_grant to, uint64_t now_ms)
 {
     struct lq_outcome *outcome = &model->outcomes[model->n_outcomes];
-    tell(model, kind, origin, seq);
-    lock->deadline_ms = now_ms + 1000 * (uint64_t)lease_s + 1;
+    tell(model, kind, to.origin, to.seq);
+    lock->deadline_ms = now_ms + 1000 * (uint64_t)to.lease_s + 1;
     outcome->token = lock->token;
-    outcome->lease_s = lease_s;
+    outcome->lease_s = to.lease_s;
     outcome->stamp_ms = now_ms;
 }
 
@@ -32,7 +32,7 @@ static void grant(struct lq_model *model, struct lq_model_lock *lock, struct lq_
 {
     lock->is_registered = true;
     lock->token = ++model->last_token;
-    tell_lease(model, lock, LQ_OUTCOME_GRANTED, to.origin, to.seq, to.lease_s, now_ms);
+    tell_lease(model, lock, LQ_OUTCOME_GRANTED, to, now_ms);
 }
 
 static void remove_waiter(struct lq_model_lock *lock, size_t at)
