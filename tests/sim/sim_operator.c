@@ -4,6 +4,8 @@
 #include "sim_faults.h"
 #include "sim_world.h"
 
+#include <stdio.h>
+
 #define STEP_US (150 * SIM_MS)
 #define GOAL_US (15 * SIM_S)
 
@@ -63,6 +65,41 @@ static const struct lq_members *members_of_leader(struct sim *sim)
 
 /* ---- Goals. */
 
+/* In half of the seeds members are replaced in one request. The seed says so by itself, so that
+ * nothing else is drawn otherwise than in a run without. */
+static bool replaces_at_once(const struct sim *sim)
+{
+    struct lq_rand rand = lq_rand_of(sim->options.seed, UINT64_C(0x7265706C616365));
+    return lq_rand_below(&rand, 2) == 0;
+}
+
+/* Whether the next two goals are such a request. A node whose state is damaged goes first all the
+ * same: it must not hand its state to the new one. */
+static bool is_replacement(const struct sim *sim)
+{
+    const struct sim_goal *goals = sim->faults.goals;
+    return replaces_at_once(sim) && sim->faults.n_goals > 1 && goals[0].kind == SIM_GOAL_SHRINK &&
+           goals[1].kind == SIM_GOAL_GROW && !sim->nodes[goals[0].node].is_rotten;
+}
+
+/* Asks the leader, in a process that runs. True once it is so. */
+static bool step_of_replacement(struct sim *sim)
+{
+    static const char *const results[] = {"done", "started", "busy", "not leader", "invalid"};
+    uint32_t old_node = sim->faults.goals[0].node, new_node = sim->faults.goals[1].node;
+    uint32_t leader = sim_leader(sim);
+    enum lq_change_result result;
+    char address[32];
+    if (leader == 0 || sim->nodes[leader].is_paused) {
+        return false;
+    }
+    (void)snprintf(address, sizeof address, "node%u:1", new_node);
+    result = lq_replica_replace(sim->nodes[leader].replica, old_node, new_node, address);
+    sim_trace(sim, "%u   asked to replace %u by %u: %s", leader, old_node, new_node,
+              results[result]);
+    return result == LQ_CHANGE_DONE;
+}
+
 /* One step towards it; true when it is reached. */
 static bool step_towards(struct sim *sim, const struct sim_goal *goal)
 {
@@ -96,15 +133,21 @@ static bool step_towards(struct sim *sim, const struct sim_goal *goal)
 static void on_step(struct sim *sim, void *argument)
 {
     struct sim_faults *faults = &sim->faults;
+    unsigned n_reached = 0;
     (void)argument;
     if (sim->is_calm) {
         return;
     }
-    if (faults->n_goals > 0 &&
-        (step_towards(sim, &faults->goals[0]) || sim->now_us > faults->goals[0].until_us)) {
-        faults->n_goals--;
+    if (is_replacement(sim) && sim->now_us <= faults->goals[0].until_us) {
+        n_reached = step_of_replacement(sim) ? 2 : 0;
+    } else if (faults->n_goals > 0 &&
+               (step_towards(sim, &faults->goals[0]) || sim->now_us > faults->goals[0].until_us)) {
+        n_reached = 1;
+    }
+    if (n_reached > 0) {
+        faults->n_goals -= n_reached;
         for (unsigned i = 0; i < faults->n_goals; i++) {
-            faults->goals[i] = faults->goals[i + 1];
+            faults->goals[i] = faults->goals[i + n_reached];
             faults->goals[i].until_us = sim->now_us + GOAL_US;
         }
     }
@@ -238,6 +281,8 @@ void sim_operator_change(struct sim *sim)
         }
     } else if (has_lost(sim, members)) {
         return; /* fewer others must not make it the majority */
+    } else if (draw < 65 && lq_members_n_voters(members) > 2 && replaces_at_once(sim)) {
+        sim_operator_replace(sim, member->node);
     } else if (draw < 65 && lq_members_n_voters(members) > 2) {
         want(sim, SIM_GOAL_SHRINK, member->node);
     } else if (draw < 85 && lq_members_n_voters(members) > 2) {

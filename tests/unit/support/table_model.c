@@ -162,7 +162,8 @@ static void apply_from_origin(struct lq_model *model, const struct lq_command *c
         tell(model, was_queued ? LQ_OUTCOME_CANCELLED : LQ_OUTCOME_NOT_QUEUED, command->origin,
              was_queued ? command->target : command->seq);
     } else if (type == LQ_COMMAND_RENEW && is_holder && lock->deadline_ms > stamp->time_ms) {
-        tell_lease(model, lock, LQ_OUTCOME_RENEWED, command->origin, command->seq, command->lease_s,
+        tell_lease(model, lock, LQ_OUTCOME_RENEWED,
+                   (struct lq_model_grant){command->origin, command->seq, command->lease_s},
                    stamp->time_ms);
     } else if ((type == LQ_COMMAND_RELEASE && is_holder) ||
                (type == LQ_COMMAND_FORCE_RELEASE && lock->is_registered)) {
