@@ -215,13 +215,15 @@ bool lq_apply_can(const struct lq_replica *replica)
     return lq_apply_has_more(replica) && replica->stop == NULL && !must_wait_for_disk(replica);
 }
 
+/* A change of members may end this node's leadership: that is looked at afterwards, since what is
+ * applied here was committed while it led, and its table time tells how old that is. */
 void lq_apply(struct lq_replica *replica)
 {
     while (lq_apply_can(replica) && replica->n_commands < replica->turn_commands &&
            replica->applied < replica->turn_applied) {
         apply_entry(replica);
-        lq_replica_watch_role(replica);
     }
+    lq_replica_watch_role(replica);
 }
 
 void lq_apply_turn(struct lq_replica *replica)

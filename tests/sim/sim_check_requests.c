@@ -233,12 +233,41 @@ static void answer_fault(struct sim_checks *checks, const struct sim_request *re
              request->node, what, fact_name(acquire_of(checks, request)->fact));
 }
 
+/* Table time as the newest leader has it; UINT64_MAX: nobody leads. */
+static uint64_t leader_table_ms(const struct sim_checks *checks)
+{
+    uint64_t table_ms = UINT64_MAX, term = 0;
+    for (uint32_t id = 0; id < SIM_MODEL_NODES; id++) {
+        struct lq_replica_status status;
+        if (checks->nodes[id].replica == NULL) {
+            continue;
+        }
+        status = lq_replica_status(checks->nodes[id].replica);
+        if (status.role == LQ_REPLICA_LEADER && status.term > term) {
+            term = status.term;
+            table_ms = status.table_ms;
+        }
+    }
+    return table_ms;
+}
+
+/* By table time, which leases are measured by: it stands still while nobody leads, and so does the
+ * age of a grant. */
+static bool is_fresh_by_table(const struct sim_checks *checks, const struct sim_grant *grant)
+{
+    const struct sim_model_lock *lock = &checks->model.locks[grant->key];
+    uint64_t now_ms = leader_table_ms(checks), lease_ms = (uint64_t)grant->lease_s * 1000 + 1;
+    return lock->is_held && lock->token == grant->token && now_ms != UINT64_MAX &&
+           now_ms + lease_ms <= lock->end_ms + FRESH_US(grant->lease_s) / SIM_MS;
+}
+
 /* The A of this grant arrives now: it must be news. */
 static bool is_fresh(const struct sim_checks *checks, const struct sim_request *request,
                      const struct sim_grant *grant)
 {
     return request->is_slow_reader ||
-           sim_now(checks->sim) <= grant->upper_us + FRESH_US(request->lease_s);
+           sim_now(checks->sim) <= grant->upper_us + FRESH_US(request->lease_s) ||
+           is_fresh_by_table(checks, grant);
 }
 
 static void answer_granted(struct sim_checks *checks, const struct sim_request *request,

@@ -228,8 +228,19 @@ START_TEST(a_grant_that_is_no_news)
 {
     uint64_t id = hold(1);
     sim.now_us += 700 * SIM_MS;
+    replicas[1].status.table_ms = stamp_now().time_ms;
     sim_checks_answered(checks, id, LQ_OP_ACQUIRE, 1);
     fails("stale");
+}
+END_TEST
+
+START_TEST(a_grant_that_is_news_by_table_time)
+{
+    uint64_t id = hold(1);
+    replicas[1].status.table_ms = stamp_now().time_ms; /* nobody led since */
+    sim.now_us += 700 * SIM_MS;
+    sim_checks_answered(checks, id, LQ_OP_ACQUIRE, 1);
+    passes();
 }
 END_TEST
 
@@ -359,6 +370,7 @@ static Suite *suite_of_checks(void)
     tcase_add_test(tcase, a_timeout_that_is_granted_later);
     tcase_add_test(tcase, a_timeout_that_comes_early);
     tcase_add_test(tcase, a_grant_that_is_no_news);
+    tcase_add_test(tcase, a_grant_that_is_news_by_table_time);
     tcase_add_test(tcase, a_release_that_was_not_committed);
     tcase_add_test(tcase, a_release_that_was_committed_before);
     tcase_add_test(tcase, a_release_that_nobody_asked_for);
