@@ -100,6 +100,9 @@ static enum lq_change_result demote(struct lq_replica *replica, uint32_t node)
 static enum lq_change_result remove_member(struct lq_replica *replica, uint32_t node)
 {
     struct lq_members members = *lq_engine_members(replica->engine);
+    if (replica->replacing.new_node == node) {
+        replica->replacing.new_node = 0; /* it is given up by that */
+    }
     if (!lq_members_remove(&members, node)) {
         return LQ_CHANGE_DONE;
     }

@@ -140,8 +140,9 @@ enum lq_effect_kind {
     LQ_EFFECT_SNAPSHOT_FINISH,
     /* The temporary file of `snapshot` is of no use any more. */
     LQ_EFFECT_SNAPSHOT_DROP,
-    /* The finished file of `snapshot` is of no use any more. (At a start the shell itself removes
-     * all but the accepted one and the next older one.) */
+    /* The finished file of `snapshot` is of no use any more. (What stood beside the accepted
+     * one at the start is the shell's to remove: the next older one may stay until the next start.)
+     */
     LQ_EFFECT_SNAPSHOT_DELETE,
     /* The whole temporary file of the incoming `snapshot`, which is verified before it is finished:
      * lq_replica_snapshot_loaded. */
@@ -225,7 +226,8 @@ enum lq_change_result lq_replica_change(struct lq_replica *replica, enum lq_chan
 
 /* Puts `new_node` at `address` in the place of `old_node`, one step after the other: it is added,
  * catches up, becomes a voter if the old one was, and then the old one is removed. Whoever leads
- * goes on where the last leader was when it is asked again. DONE once the new node is a member and
+ * goes on where the last leader was when it is asked again; removing the new node gives it up. DONE
+ * once the new node is a member and
  * the old one is not. */
 enum lq_change_result lq_replica_replace(struct lq_replica *replica, uint32_t old_node,
                                          uint32_t new_node, const char *address);

@@ -53,6 +53,7 @@ struct lq_peer {
     uint64_t outcomes_of; /* the incarnation that they are for */
     bool has_progress;
     struct lq_sending sending;
+    uint64_t refused_until_ms; /* it refused a snapshot: no other before this */
 };
 
 /* ---- This node's origin (lq_home.c): its clients' commands on their way through the log. */
@@ -243,7 +244,7 @@ struct lq_replica {
 __attribute__((format(printf, 2, 3))) void lq_replica_stop(struct lq_replica *replica,
                                                            const char *format, ...);
 
-/* A random number from `low` to `high`. */
+/* From `low` to `high`. */
 uint64_t lq_replica_random(struct lq_replica *replica, uint64_t low, uint64_t high);
 /* Looks whether role, term or leader changed, and acts on it. To be called after the engine was. */
 void lq_replica_watch_role(struct lq_replica *replica);

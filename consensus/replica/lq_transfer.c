@@ -8,6 +8,10 @@
 /* A transfer in which nothing moves for so long is given up; raft will ask for another. */
 #define GIVE_UP_MS 30000
 
+/* A peer that refuses a snapshot, since its disk is full or spoils it, is left alone for so long.
+ */
+#define REFUSED_MS 2000
+
 /* A transfer keeps newer snapshots from being taken as long as it moves. */
 #define PIN_MS 10000
 
@@ -29,7 +33,7 @@ void lq_transfer_want(struct lq_replica *replica, uint32_t node, struct lq_log_p
     const struct lq_finished *newest = &replica->snapshots.newest;
     struct lq_peer *peer = lq_peer_find(replica, node);
     if (peer == NULL || !peer->is_linked || peer->sending.is_active ||
-        newest->name.index < point.index) {
+        replica->now_ms < peer->refused_until_ms || newest->name.index < point.index) {
         return;
     }
     peer->sending = (struct lq_sending){.is_active = true,
@@ -140,7 +144,10 @@ void lq_transfer_result(struct lq_replica *replica, uint32_t node, const struct 
         message->check != sending->check || message->offset > sending->total) {
         return;
     }
-    if (message->is_refused || message->offset == sending->total) {
+    if (message->is_refused) {
+        sending->is_active = false;
+        peer->refused_until_ms = replica->now_ms + REFUSED_MS;
+    } else if (message->offset == sending->total) {
         sending->is_active = false;
     } else if (message->offset != sending->wanted) {
         sending->wanted = message->offset;
@@ -265,7 +272,7 @@ void lq_replica_snapshot_loaded(struct lq_replica *replica, const uint8_t *bytes
     }
     receiving->is_loading = false;
     if (!verify(replica, bytes, len)) {
-        drop(replica);
+        lq_transfer_failed(replica);
         return;
     }
     receiving->is_finishing = true;

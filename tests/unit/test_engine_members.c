@@ -237,6 +237,57 @@ START_TEST(a_roll_back_finds_the_members_of_the_change_before)
 }
 END_TEST
 
+/* A leader that was started anew does not know how far its log is committed, so a voter that lagged
+ * gets three changes in one message under a commit index from before them. When the third is
+ * replaced, the members are those of the second, who then are asked for their votes: one vote of
+ * the first three must not make a leader of a cluster of five. */
+START_TEST(a_roll_back_under_an_old_commit_index_does_not_split_the_cluster)
+{
+    struct lq_members members = with(4, "node4:1", LQ_ROLE_VOTER);
+    struct lq_engine *engine;
+    struct lq_buffer bytes[3];
+    struct lq_message_entry entries[3];
+    struct lq_message vote = {.kind = LQ_MESSAGE_VOTE_RESULT, .is_granted = true};
+    entries[0] = lq_engines_members_entry(2, 2, &members, &bytes[0]);
+    ck_assert(lq_members_add(&members, 5, "node5:1", LQ_ROLE_VOTER));
+    entries[1] = lq_engines_members_entry(3, 2, &members, &bytes[1]);
+    ck_assert(lq_members_set_role(&members, 2, LQ_ROLE_STANDBY));
+    entries[2] = lq_engines_members_entry(4, 2, &members, &bytes[2]);
+    lq_engines_start(&engines, 1);
+    engine = one->engine;
+    engines.is_mute = true;
+    lq_engines_feed(&engines, 1, 2,
+                    &(struct lq_message){.kind = LQ_MESSAGE_APPEND,
+                                         .term = 2,
+                                         .prev_index = 1,
+                                         .prev_term = 1,
+                                         .commit = 1,
+                                         .count = 3},
+                    entries);
+    for (size_t i = 0; i < 3; i++) {
+        lq_buffer_done(&bytes[i]);
+    }
+    lq_engines_settle(&engines);
+    ck_assert_uint_eq(lq_members_n_voters(lq_engine_members(engine)), 4);
+    replace_from(4);
+    ck_assert_uint_eq(lq_engine_members(engine)->n, 5);
+    ck_assert_uint_eq(lq_members_n_voters(lq_engine_members(engine)), 5);
+    lq_engines_advance(&engines, 2000);
+    ck_assert_ptr_nonnull(lq_engines_last(&engines, 1, 5, LQ_MESSAGE_VOTE));
+    vote.term = lq_engine_term(engine) + 1;
+    vote.is_pre_vote = true;
+    lq_engines_feed(&engines, 1, 2, &vote, NULL);
+    ck_assert_uint_lt(lq_engine_term(engine), vote.term); /* the pre-vote is not won */
+    lq_engines_feed(&engines, 1, 3, &vote, NULL);
+    ck_assert_uint_eq(lq_engine_term(engine), vote.term);
+    vote.is_pre_vote = false;
+    lq_engines_feed(&engines, 1, 2, &vote, NULL);
+    ck_assert_int_ne(lq_engine_role(engine), LQ_ENGINE_LEADER);
+    lq_engines_feed(&engines, 1, 4, &vote, NULL);
+    ck_assert_int_eq(lq_engine_role(engine), LQ_ENGINE_LEADER);
+}
+END_TEST
+
 /* Leaves the allocator with nothing better than the memory that was freed last. */
 static void stir_memory(void)
 {
@@ -357,6 +408,7 @@ static Suite *engine_suite(void)
     tcase_add_test(tcase, a_change_is_rolled_back_when_what_stands_before_it_is_replaced);
     tcase_add_test(tcase, a_change_that_comes_committed_is_in_force_for_good);
     tcase_add_loop_test(tcase, a_roll_back_finds_the_members_of_the_change_before, 0, 2);
+    tcase_add_test(tcase, a_roll_back_under_an_old_commit_index_does_not_split_the_cluster);
     tcase_add_test(tcase, a_change_that_replaces_a_change_is_noticed);
     tcase_add_test(tcase, members_are_found_again_at_a_start);
     tcase_add_test(tcase, a_node_that_has_all_is_promoted_on_an_idle_cluster_at_once);
