@@ -152,6 +152,7 @@ static enum lq_snapfile_fault read_head(const uint8_t *bytes, size_t len,
     const uint8_t *start = lq_read_bytes(&reader, sizeof magic), *zeros, *members;
     uint8_t version = lq_read_u8(&reader);
     uint32_t members_len;
+    uint64_t check;
     if (start == NULL || memcmp(start, magic, sizeof magic) != 0) {
         return LQ_SNAPFILE_MAGIC;
     }
@@ -169,8 +170,12 @@ static enum lq_snapfile_fault read_head(const uint8_t *bytes, size_t len,
     }
     members = lq_read_bytes(&reader, members_len);
     *ret_len = HEAD_LEN + members_len + CHECK_LEN;
-    if (lq_read_u64(&reader) != XXH3_64bits(bytes, HEAD_LEN + members_len) || reader.failed) {
-        return reader.failed ? LQ_SNAPFILE_SHORT : LQ_SNAPFILE_CHECKSUM;
+    check = lq_read_u64(&reader);
+    if (reader.failed) {
+        return LQ_SNAPFILE_SHORT;
+    }
+    if (check != XXH3_64bits(bytes, HEAD_LEN + members_len)) {
+        return LQ_SNAPFILE_CHECKSUM;
     }
     return memcmp(zeros, (const uint8_t[3]){0}, 3) == 0 &&
                    lq_members_decode(&ret_head->members, members, members_len)
