@@ -26,6 +26,7 @@ static void end_taking(struct lq_replica *replica)
 void lq_snapshots_done(struct lq_replica *replica)
 {
     end_taking(replica);
+    lq_table_free(replica->snapshots.restored);
 }
 
 void lq_snapshots_abort(struct lq_replica *replica)
