@@ -123,6 +123,25 @@ static void send_append(struct lq_engine *engine, uint32_t node,
     peer->sent_end = append->n_entries > 0 ? message.prev_index : peer->sent_end;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When raft refuses entries because its term is higher, it leaves the last index unset: whatever
+ * was on the stack would go out. In all other cases it is what is put here. */
+static struct lq_message append_result(const struct lq_engine *engine,
+                                       const struct raft_append_entries_result *result)
+{
+    uint64_t last = result->rejected > 0
+                        ? smaller(lq_log_last(engine->log).index, result->rejected - 1)
+                        : smaller(result->last_log_index, engine->raft.last_stored);
+    return (struct lq_message){.kind = LQ_MESSAGE_APPEND_RESULT,
+                               .term = result->term,
+                               .rejected = result->rejected,
+                               .last_index = last};
+}
+
 /* Raft repeats the candidate's term in the answer to a pre-vote, also when it refuses because its
  * own is higher. The candidate would never hear of that, and a node with the higher term but the
  * shorter log and one with the longer log would refuse each other for ever. */
@@ -154,10 +173,7 @@ void lq_engine_send(struct lq_engine *engine, const struct raft_message *from)
                                                        from->install_snapshot.last_term});
         return;
     case RAFT_APPEND_ENTRIES_RESULT:
-        message = (struct lq_message){.kind = LQ_MESSAGE_APPEND_RESULT,
-                                      .term = from->append_entries_result.term,
-                                      .rejected = from->append_entries_result.rejected,
-                                      .last_index = from->append_entries_result.last_log_index};
+        message = append_result(engine, &from->append_entries_result);
         break;
     case RAFT_REQUEST_VOTE:
         message = (struct lq_message){.kind = LQ_MESSAGE_VOTE,

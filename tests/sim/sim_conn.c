@@ -42,6 +42,7 @@ struct sim_conn {
     uint64_t window;       /* while it does not read: what the kernel still takes */
     struct lq_buffer held; /* taken, and not yet read */
     bool holds_end;
+    bool is_resuming; /* it reads again as soon as it has taken what is held */
     /* the server's end */
     struct lq_session *session;
     bool is_server_done;
@@ -207,22 +208,51 @@ void sim_conn_send_eof(struct sim_conn *conn)
     send(conn, TO_SERVER, END, NULL, 0);
 }
 
+/* What was held comes before whatever is on its way. */
+static void on_resume(struct sim *sim, void *argument)
+{
+    struct chunk *chunk = argument;
+    struct sim_conn *conn = chunk->conn;
+    struct lq_buffer held = conn->held;
+    (void)sim;
+    lq_list_remove(&chunk->in_conn);
+    lq_free(chunk);
+    if (conn->is_resuming && !conn->is_client_done) {
+        conn->is_resuming = false;
+        conn->is_reading = true;
+        lq_buffer_init(&conn->held);
+        if (held.len > 0) {
+            conn->events->on_bytes(conn->client, held.bytes, held.len);
+        }
+        if (conn->holds_end && conn->is_reading && !conn->is_client_done) {
+            conn->holds_end = false;
+            conn->is_client_done = true;
+            conn->events->on_eof(conn->client);
+        }
+        lq_buffer_done(&held);
+        make_ready(conn);
+    }
+    free_if_over(conn);
+}
+
 void sim_conn_set_window(struct sim_conn *conn, uint64_t bytes)
 {
-    conn->is_reading = bytes == UINT64_MAX;
+    struct chunk *chunk;
+    conn->is_reading = conn->is_resuming = false;
     conn->window = bytes;
-    if (!conn->is_reading) {
+    if (bytes != UINT64_MAX) {
         return;
     }
-    if (conn->held.len > 0) {
-        send(conn, TO_CLIENT, BYTES, conn->held.bytes, conn->held.len);
-        conn->held.len = 0;
+    if (conn->held.len == 0 && !conn->holds_end) {
+        conn->is_reading = true;
+        make_ready(conn);
+        return;
     }
-    if (conn->holds_end) {
-        conn->holds_end = false;
-        send(conn, TO_CLIENT, END, NULL, 0);
-    }
-    make_ready(conn);
+    conn->is_resuming = true;
+    chunk = lq_malloc(sizeof *chunk);
+    *chunk = (struct chunk){.conn = conn};
+    lq_list_append(&conn->chunks, &chunk->in_conn);
+    (void)sim_at(conn->sim, conn->sim->now_us, on_resume, chunk);
 }
 
 void sim_conn_close(struct sim_conn *conn)
