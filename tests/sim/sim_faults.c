@@ -159,18 +159,17 @@ static void begin_partition(struct sim *sim)
 
 static void strike_partition(struct sim *sim)
 {
-    bool is_cut[SIM_NODES_MAX + 1] = {false};
-    unsigned n_cut = 0;
+    bool is_cut[SIM_NODES_MAX + 1] = {false}, is_few;
     if (sim->faults.is_partitioned || sim->n_nodes < 2) {
         return;
     }
     begin_partition(sim);
     for (uint32_t id = 1; id <= SIM_NODES_MAX; id++) { /* later nodes are on one side, too */
         is_cut[id] = sim_percent(sim, 35);
-        n_cut += is_cut[id] && id <= sim->n_nodes;
     }
+    is_few = sim_operator_is_minority(sim, is_cut);
     for (uint32_t a = 1; a <= SIM_NODES_MAX; a++) {
-        bool is_fault = 2 * n_cut < sim->n_nodes ? is_cut[a] : true;
+        bool is_fault = is_cut[a] || !is_few;
         for (uint32_t b = 1; b <= SIM_NODES_MAX; b++) {
             if (is_cut[a] != is_cut[b]) {
                 sim_network_block(sim, a, b, true);

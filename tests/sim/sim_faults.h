@@ -71,6 +71,10 @@ void sim_operator_want(struct sim *sim, const struct sim_goal *goal);
 /* A disk is to be lost: whether the cluster bears that now. */
 bool sim_operator_can_lose(struct sim *sim, uint32_t node);
 
+/* Whether the voters on the cut side are fewer than half, as the node in the newest term lists
+ * them: then the other side can go on. */
+bool sim_operator_is_minority(const struct sim *sim, const bool *is_cut);
+
 /* A node of a new id takes the place of one whose disk is lost. */
 void sim_operator_replace(struct sim *sim, uint32_t node);
 

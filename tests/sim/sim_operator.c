@@ -291,3 +291,21 @@ void sim_operator_change(struct sim *sim)
         want(sim, SIM_GOAL_GROW, member->node);
     }
 }
+
+bool sim_operator_is_minority(const struct sim *sim, const bool *is_cut)
+{
+    const struct lq_members *members = NULL;
+    uint64_t term = 0;
+    size_t n_cut = 0;
+    for (uint32_t id = 1; id <= sim->n_nodes; id++) {
+        const struct lq_replica *replica = sim->nodes[id].is_up ? sim->nodes[id].replica : NULL;
+        if (replica != NULL && lq_replica_status(replica).term >= term) {
+            term = lq_replica_status(replica).term;
+            members = lq_replica_members(replica);
+        }
+    }
+    for (size_t i = 0; members != NULL && i < members->n; i++) {
+        n_cut += members->items[i].role == LQ_ROLE_VOTER && is_cut[members->items[i].node];
+    }
+    return members != NULL && 2 * n_cut < lq_members_n_voters(members);
+}

@@ -267,7 +267,8 @@ static bool carry_out(struct sim_node *node, const struct lq_effect *effect)
         sim_disk_submit(&node->disk, effect);
         break;
     }
-    if (node->dies_writing && is_large(effect) && sim_percent(node->sim, 50)) {
+    if (node->dies_writing && !sim_is_calm(node->sim) && is_large(effect) &&
+        sim_percent(node->sim, 50)) {
         uint64_t us = sim_between(node->sim, 0, 2 * (uint64_t)node->disk.latency_us);
         node->dies_writing = false;
         (void)sim_at(node->sim, node->sim->now_us + us, on_death, node);
