@@ -154,6 +154,13 @@ static bool is_joining(const struct lq_replica *replica, uint32_t node, uint64_t
     return !lq_members_is_voter(lq_engine_members(replica->engine), node);
 }
 
+/* Whether this node is too new itself to tell a peer that is new from one that lost its disk. */
+static bool is_new_here(const struct lq_replica *replica)
+{
+    struct lq_hello mine = lq_replica_hello(replica, 0);
+    return mine.is_blank || mine.is_fresh;
+}
+
 /* What the state tells of the peer's disk: a boot counter is used once. */
 static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
                                        const struct lq_hello *hello)
@@ -161,11 +168,10 @@ static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
     struct lq_origin_state origin;
     bool is_known = lq_table_origin(replica->table, hello->from, &origin);
     bool is_in = lq_members_find(&replica->replay.members, hello->from) != NULL;
-    struct lq_hello mine = lq_replica_hello(replica, hello->from);
     if (is_known && !is_in) {
         return LQ_LINK_NOT_MEMBER;
     }
-    if (hello->is_blank && !mine.is_blank && !mine.is_fresh &&
+    if (hello->is_blank && !is_new_here(replica) &&
         !is_joining(replica, hello->from, hello->boot)) {
         return LQ_LINK_LOST_DISK;
     }
@@ -178,16 +184,12 @@ static enum lq_link_verdict judge_disk(const struct lq_replica *replica,
 /* Whether the peer is one of those that this node forms the cluster with, or just did. */
 static bool is_first_member(const struct lq_replica *replica, uint32_t node)
 {
-    struct lq_hello mine = lq_replica_hello(replica, node);
-    return (mine.is_blank || mine.is_fresh) &&
-           lq_members_find(&replica->options.bootstrap, node) != NULL;
+    return is_new_here(replica) && lq_members_find(&replica->options.bootstrap, node) != NULL;
 }
 
 bool lq_peer_lost_disk(const struct lq_replica *replica, const struct lq_peer *peer)
 {
-    struct lq_hello mine = lq_replica_hello(replica, peer->node);
-    return peer->was_blank && !mine.is_blank && !mine.is_fresh &&
-           !is_joining(replica, peer->node, peer->boot);
+    return peer->was_blank && !is_new_here(replica) && !is_joining(replica, peer->node, peer->boot);
 }
 
 /* How many voters come before this one in an election without the dead leader. */

@@ -68,11 +68,15 @@ static void read_piece(struct lq_replica *replica, struct lq_peer *peer)
                                        .len = left < LQ_CHUNK_BYTES ? left : LQ_CHUNK_BYTES});
 }
 
-static bool is_due(const struct lq_replica *replica, const struct lq_peer *peer)
+/* When the peer gets its next piece. */
+static uint64_t due_ms(const struct lq_replica *replica, const struct lq_peer *peer)
 {
     const struct lq_sending *sending = &peer->sending;
-    return sending->is_active && !sending->is_reading && !peer->is_full && peer->is_linked &&
-           (sending->sent_ms == 0 || replica->now_ms >= sending->sent_ms + again_ms(replica));
+    if (replica->snapshots.is_reading || !sending->is_active || sending->is_reading ||
+        peer->is_full || !peer->is_linked) {
+        return LQ_NEVER;
+    }
+    return sending->sent_ms == 0 ? replica->now_ms : sending->sent_ms + again_ms(replica);
 }
 
 void lq_transfer_turn(struct lq_replica *replica)
@@ -84,7 +88,7 @@ void lq_transfer_turn(struct lq_replica *replica)
             replica->now_ms >= sending->moved_ms + GIVE_UP_MS) {
             sending->is_active = false;
         }
-        if (!replica->snapshots.is_reading && is_due(replica, peer)) {
+        if (replica->now_ms >= due_ms(replica, peer)) {
             read_piece(replica, peer);
         }
     }
@@ -94,14 +98,7 @@ uint64_t lq_transfer_deadline(const struct lq_replica *replica)
 {
     uint64_t deadline = LQ_NEVER;
     for (size_t i = 0; i < replica->n_peers; i++) {
-        const struct lq_peer *peer = &replica->peers[i];
-        const struct lq_sending *sending = &peer->sending;
-        if (sending->is_active && peer->is_linked && !peer->is_full && !sending->is_reading &&
-            !replica->snapshots.is_reading) {
-            deadline =
-                lq_earlier(deadline, sending->sent_ms == 0 ? replica->now_ms
-                                                           : sending->sent_ms + again_ms(replica));
-        }
+        deadline = lq_earlier(deadline, due_ms(replica, &replica->peers[i]));
     }
     return deadline;
 }
