@@ -32,11 +32,36 @@ bool sim_service_is_due(const struct sim_checks *checks, uint32_t node, uint64_t
     return !observed->had_fault || observed->fault_us + EXPLAINS_US < us;
 }
 
-/* The longest time without a commit since `us`. With a request open there is always something to
- * commit, so this is how long the cluster was out of order, at most. */
+/* Times without a commit. An outage begins with a long one; it goes on through the next ones until
+ * commits have kept coming for a moment: what a new leader commits at its election, before its disk
+ * stalls, helps nobody whose request it has not got yet. */
+#define OUTAGE_BEGINS_US (UINT64_C(1500) * SIM_MS)
+#define MOMENT_US        (UINT64_C(300) * SIM_MS)
+
+struct outage {
+    uint64_t from_us, to_us; /* both 0: none */
+    uint64_t longest_us;     /* the longest one, or the longest time without a commit */
+};
+
+static void add_pause(struct outage *outage, uint64_t from_us, uint64_t to_us)
+{
+    uint64_t us = to_us - from_us;
+    if (us >= MOMENT_US && outage->to_us != 0 && from_us - outage->to_us < MOMENT_US) {
+        outage->to_us = to_us;
+    } else if (us >= OUTAGE_BEGINS_US) {
+        outage->from_us = from_us;
+        outage->to_us = to_us;
+    }
+    us = us > outage->to_us - outage->from_us ? us : outage->to_us - outage->from_us;
+    outage->longest_us = us > outage->longest_us ? us : outage->longest_us;
+}
+
+/* The longest outage since `us`. With a request open there is always something to commit, so this
+ * is how long the cluster was out of order, at most. */
 static uint64_t outage_since(const struct sim_checks *checks, uint64_t us)
 {
-    uint64_t longest_us = 0, from_us = us;
+    struct outage outage = {0};
+    uint64_t from_us = us;
     size_t i = checks->n_entries;
     while (i > 0 &&
            (checks->entries[i - 1].first_us == 0 || checks->entries[i - 1].first_us > us)) {
@@ -44,14 +69,13 @@ static uint64_t outage_since(const struct sim_checks *checks, uint64_t us)
     }
     for (; i < checks->n_entries; i++) {
         uint64_t at_us = checks->entries[i].first_us;
-        if (at_us == 0) {
-            continue;
+        if (at_us != 0) {
+            add_pause(&outage, from_us, at_us);
+            from_us = at_us;
         }
-        longest_us = at_us - from_us > longest_us ? at_us - from_us : longest_us;
-        from_us = at_us;
     }
-    return sim_now(checks->sim) - from_us > longest_us ? sim_now(checks->sim) - from_us
-                                                       : longest_us;
+    add_pause(&outage, from_us, sim_now(checks->sim));
+    return outage.longest_us;
 }
 
 /* A session may be closed after an outage of that length while this request is open. */

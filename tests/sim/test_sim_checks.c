@@ -331,6 +331,34 @@ START_TEST(a_connection_that_closes_in_an_outage)
 }
 END_TEST
 
+/* So long nothing is committed, then something for `works_us`, then nothing again. */
+static void two_outages(uint64_t works_us)
+{
+    uint64_t since_us = sim.now_us;
+    uint64_t id = send(LQ_OP_RELEASE, 0, 1);
+    sim.now_us += 4 * SIM_S;
+    for (uint64_t us = 0; us <= works_us; us += 100 * SIM_MS) {
+        open_origin(); /* what it does is of no interest here */
+        sim.now_us += 100 * SIM_MS;
+    }
+    sim.now_us += 2 * SIM_S;
+    sim_checks_closed(checks, 2, since_us, true, &id, 1);
+}
+
+START_TEST(a_connection_that_closes_in_an_outage_with_a_gasp)
+{
+    two_outages(200 * SIM_MS);
+    passes();
+}
+END_TEST
+
+START_TEST(a_connection_that_closes_after_an_outage_that_ended)
+{
+    two_outages(SIM_S);
+    fails("service: node 2, which is well, breaks");
+}
+END_TEST
+
 START_TEST(a_request_that_nobody_answers)
 {
     (void)send(LQ_OP_RELEASE, 0, 1);
@@ -379,6 +407,8 @@ static Suite *suite_of_checks(void)
     tcase_add_test(tcase, a_connection_that_a_healthy_node_closes);
     tcase_add_test(tcase, a_connection_that_a_faulty_node_closes);
     tcase_add_test(tcase, a_connection_that_closes_in_an_outage);
+    tcase_add_test(tcase, a_connection_that_closes_in_an_outage_with_a_gasp);
+    tcase_add_test(tcase, a_connection_that_closes_after_an_outage_that_ended);
     tcase_add_test(tcase, a_request_that_nobody_answers);
     suite_add_tcase(suite, tcase);
     return suite;
