@@ -10,10 +10,10 @@ set -euo pipefail
 
 raft='libraft-dev>=0.22.1'
 build=(gcc libc6-dev make cmake pkg-config libuv1-dev libsodium-dev libxxhash-dev libconfig-dev libjansson-dev
-    libunistring-dev liblz4-dev "$raft")
+    libunistring-dev liblz4-dev libmicrohttpd-dev libcurl4-openssl-dev "$raft")
 test=(check libsubunit-dev valgrind libc6-dbg clang clang-tidy clang-format libclang-rt-dev python3 netcat-openbsd
     shellcheck git procps iproute2)
-bench=(libhiredis-dev redis-server python3)
+bench=(libhiredis-dev redis-server libnghttp2-dev etcd-server python3)
 
 say() {
     echo "install-deps: $*" >&2
@@ -139,13 +139,18 @@ install_without_services() {
     return "$status"
 }
 
-disable_redis() {
-    "${root[@]}" deb-systemd-helper disable redis-server.service >/dev/null 2>&1 || true
-    "${root[@]}" update-rc.d redis-server disable >/dev/null 2>&1 || true
-    # The other name of the service, which the helper leaves.
-    if [ "$(readlink /etc/systemd/system/redis.service)" = /lib/systemd/system/redis-server.service ]; then
-        "${root[@]}" rm -f /etc/systemd/system/redis.service
-    fi
+# disable_service NAME ALIAS...
+disable_service() {
+    local name=$1.service alias
+    "${root[@]}" deb-systemd-helper disable "$name" >/dev/null 2>&1 || true
+    "${root[@]}" update-rc.d "$1" disable >/dev/null 2>&1 || true
+    shift
+    # Other names of the service, which the helper leaves.
+    for alias; do
+        if [ "$(readlink "/etc/systemd/system/$alias.service")" = "/lib/systemd/system/$name" ]; then
+            "${root[@]}" rm -f "/etc/systemd/system/$alias.service"
+        fi
+    done
 }
 
 groups=("$@")
@@ -190,7 +195,10 @@ if ! install_without_services "${missing[@]}"; then
     give_up "apt-get could not install ${missing[*]}: see above. Without network, install them by other means"
 fi
 case " ${missing[*]} " in
-*" redis-server "*) disable_redis ;;
+*" redis-server "*) disable_service redis-server redis ;;
+esac
+case " ${missing[*]} " in
+*" etcd-server "*) disable_service etcd etcd2 ;;
 esac
 mapfile -t missing < <(missing_of "${wanted[@]}")
 [ ${#missing[@]} -eq 0 ] || give_up "apt-get ended well, but these are still missing: ${missing[*]}"

@@ -87,7 +87,7 @@ void lq_replica_watch_role(struct lq_replica *replica)
 
 /* ---- Turns. */
 
-void lq_replica_turn(struct lq_replica *replica, uint64_t now_ms)
+void lq_replica_wake(struct lq_replica *replica, uint64_t now_ms)
 {
     uint64_t passed = now_ms - replica->now_ms;
     LQ_CHECK(now_ms >= replica->now_ms);
@@ -97,6 +97,13 @@ void lq_replica_turn(struct lq_replica *replica, uint64_t now_ms)
     replica->now_ms = now_ms;
     replica->loop_ms += passed < LOOP_STEP_MS ? passed : LOOP_STEP_MS;
     lq_engine_set_time(replica->engine, now_ms);
+}
+
+void lq_replica_turn(struct lq_replica *replica)
+{
+    if (replica->stop != NULL) {
+        return;
+    }
     lq_engine_tick(replica->engine);
     lq_replica_watch_role(replica);
     lq_peers_turn(replica);

@@ -3,11 +3,12 @@
  * simulator) tells it what happened and carries out what it asks for, in order.
  *
  * A turn:
- *   1. lq_replica_turn(now)              timers that are due
+ *   1. lq_replica_wake(now)              the time
  *   2. events                            links, messages, writes that are durable, requests
- *   3. lq_hub_turn(now)                  sessions: their backend is lq_replica_backend
- *   4. lq_replica_flush                  what was gathered in the turn goes out as one batch
- *   5. lq_replica_take until false       the effects
+ *   3. lq_replica_turn                   timers that are due: after a pause, what came in it counts
+ *   4. lq_hub_turn(now)                  sessions: their backend is lq_replica_backend
+ *   5. lq_replica_flush                  what was gathered in the turn goes out as one batch
+ *   6. lq_replica_take until false       the effects
  * The next turn is due when something happens, at the latest at lq_hub_deadline, which includes
  * lq_replica_deadline.
  *
@@ -68,8 +69,11 @@ void lq_replica_free(struct lq_replica *replica);
 
 /* ---- Events. */
 
-/* Begins a turn. */
-void lq_replica_turn(struct lq_replica *replica, uint64_t now_ms);
+/* Begins a turn; may be called again in it. */
+void lq_replica_wake(struct lq_replica *replica, uint64_t now_ms);
+
+/* After the events: what is due by now. */
+void lq_replica_turn(struct lq_replica *replica);
 
 enum lq_link_verdict {
     LQ_LINK_OK,

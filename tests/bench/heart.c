@@ -176,12 +176,13 @@ static void turn(struct heart_node *node)
     struct heart *heart = node->heart;
     struct lq_effect effect;
     node->has_more = false;
-    lq_replica_turn(node->replica, heart->now_ms);
-    lap(node, HEART_BEGIN);
+    lq_replica_wake(node->replica, heart->now_ms);
     for (uint32_t from = 1; from <= HEART_NODES; from++) {
         receive_from(node, from);
     }
     lap(node, HEART_RECEIVE);
+    lq_replica_turn(node->replica);
+    lap(node, HEART_BEGIN);
     if (heart->clients_turn != NULL) {
         heart->clients_turn(heart->clients, node);
     } else if (node->hub != NULL) {

@@ -300,9 +300,10 @@ static bool carry_out_all(struct sim_node *node)
 
 void sim_node_turn(struct sim_node *node, uint64_t now_ms)
 {
-    lq_replica_turn(node->replica, now_ms);
+    lq_replica_wake(node->replica, now_ms);
     act_on_all(node);
     sim_conn_read_all(node);
+    lq_replica_turn(node->replica);
     lq_hub_turn(node->hub, now_ms);
     lq_replica_flush(node->replica);
     if (node->serves_first) {

@@ -75,7 +75,8 @@ static void turn(struct node *node)
     struct lq_backend *backend = lq_replica_backend(node->replica);
     struct lq_answer answer;
     int asked;
-    lq_replica_turn(node->replica, node->now_ms);
+    lq_replica_wake(node->replica, node->now_ms);
+    lq_replica_turn(node->replica);
     backend->ops->begin(backend, node->now_ms);
     backend->ops->end(backend);
     lq_replica_flush(node->replica);

@@ -344,12 +344,13 @@ void lq_nodes_start(struct lq_nodes *nodes, uint32_t id)
 static void turn(struct lq_nodes *nodes, struct lq_nodes_node *node)
 {
     struct lq_session *session;
-    lq_replica_turn(node->replica, own_ms(nodes, node->id));
+    lq_replica_wake(node->replica, own_ms(nodes, node->id));
     if (!node->holds_disk) {
         lq_nodes_run_disk(nodes, node);
     }
     act_on_all(nodes, node);
     (void)read_clients(nodes, node->id);
+    lq_replica_turn(node->replica);
     lq_hub_turn(node->hub, own_ms(nodes, node->id));
     while ((session = lq_hub_take_touched(node->hub)) != NULL) {
         serve(lq_session_link(session));
