@@ -4,9 +4,6 @@
 #include "lq_planted.h"
 #include "lq_replica_impl.h"
 
-/* A peer that was told nothing for so long gets a ping: who may be elected knows table time. */
-#define PING_MS 100
-
 /* How long a link that was refused stays down before the peer's origin is closed. */
 #define REFUSED_MS 100
 
@@ -369,7 +366,7 @@ void lq_peers_turn(struct lq_replica *replica)
     for (size_t i = 0; i < replica->n_peers; i++) {
         struct lq_peer *peer = &replica->peers[i];
         unlink_lost(replica, peer);
-        if (peer->is_linked && replica->now_ms >= peer->sent_ms + PING_MS) {
+        if (peer->is_linked && replica->now_ms >= peer->sent_ms + LQ_PING_MS) {
             lq_peer_send(replica, peer, &(struct lq_message){.kind = LQ_MESSAGE_PING}, NULL, NULL,
                          false);
         }
@@ -386,7 +383,7 @@ uint64_t lq_peers_deadline(const struct lq_replica *replica)
     for (size_t i = 0; i < replica->n_peers; i++) {
         const struct lq_peer *peer = &replica->peers[i];
         if (peer->is_linked) {
-            deadline = lq_earlier(deadline, peer->sent_ms + PING_MS);
+            deadline = lq_earlier(deadline, peer->sent_ms + LQ_PING_MS);
         }
     }
     return deadline;

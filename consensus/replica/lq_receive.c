@@ -25,6 +25,9 @@ static void hear(struct lq_replica *replica, struct lq_peer *peer, const struct 
     if (message->ping_ms > peer->ping_ms) {
         peer->ping_ms = message->ping_ms;
     }
+    if (message->echo_ms > peer->echoed_ms && message->echo_ms <= replica->now_ms) {
+        peer->echoed_ms = message->echo_ms;
+    }
     if (!is_of_leader(replica, peer, message)) {
         return;
     }

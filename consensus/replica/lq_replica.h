@@ -263,6 +263,22 @@ struct lq_replica_status {
 
 struct lq_replica_status lq_replica_status(const struct lq_replica *replica);
 
+/* Why a client's request could not be committed through this node now, in words, or NULL if it
+ * could, as far as one can know: it takes requests, and the leader has answered it within an
+ * election timeout or so; or it leads, and so has a majority. */
+const char *lq_replica_not_ready(struct lq_replica *replica);
+
+/* Another node as this one sees it. */
+struct lq_replica_peer {
+    bool is_linked;
+    uint64_t boot;        /* of the life that is, or was, linked */
+    uint64_t echo_age_ms; /* since the latest ping was sent that it has answered; LQ_NEVER: none */
+    uint64_t match_index; /* on the leader: what it is known to have; else 0 */
+};
+
+/* Fills it, or returns false when this node knows nothing of it. */
+bool lq_replica_peer(struct lq_replica *replica, uint32_t node, struct lq_replica_peer *ret_peer);
+
 /* The members in force here (the newest that are in the log, committed or not). */
 const struct lq_members *lq_replica_members(const struct lq_replica *replica);
 

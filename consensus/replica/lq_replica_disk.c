@@ -64,36 +64,6 @@ void lq_replica_written(struct lq_replica *replica)
 
 /* ---- Reading. */
 
-struct lq_replica_status lq_replica_status(const struct lq_replica *replica)
-{
-    struct lq_replica_status status = {
-        .role = LQ_REPLICA_WAITING,
-        .is_serving = lq_home_is_serving(replica),
-        .is_full = replica->store.retry_ms != 0,
-        .leader = replica->leader,
-        .term = replica->term,
-        .boot = replica->home.id.incarnation == 0 ? 0 : replica->boot,
-        .incarnation = replica->home.id.incarnation,
-        .first_index = replica->log.base.index + 1,
-        .last_index = lq_log_last(&replica->log).index,
-        .durable_index = lq_engine_last_stored(replica->engine),
-        .commit_index = lq_engine_commit(replica->engine),
-        .applied_index = replica->applied,
-        .snapshot_index = replica->snapshots.newest.name.index,
-        .table_ms = lq_replica_table_ms(replica),
-        .outbox_bytes = replica->home.outbox_bytes,
-        .held_requests = replica->home.n_held,
-        .log_bytes = replica->log.bytes,
-        .queued_bytes = replica->effects.bytes + lq_store_backlog(&replica->store),
-    };
-    if (replica->is_formed || replica->applied > 0) {
-        status.role = replica->role == LQ_ENGINE_LEADER      ? LQ_REPLICA_LEADER
-                      : replica->role == LQ_ENGINE_CANDIDATE ? LQ_REPLICA_CANDIDATE
-                                                             : LQ_REPLICA_FOLLOWER;
-    }
-    return status;
-}
-
 const struct lq_members *lq_replica_members(const struct lq_replica *replica)
 {
     const struct lq_members *members = lq_engine_members(replica->engine);

@@ -41,6 +41,7 @@ struct lq_peer {
     bool was_member;          /* of members that were applied here */
     uint64_t boot;            /* of the life that is, or was, linked */
     uint64_t ping_ms;         /* its latest ping, to be echoed */
+    uint64_t echoed_ms;       /* the latest of our pings that it has answered */
     uint64_t sent_ms;         /* when a message was made for it last */
     uint64_t told_removed_ms; /* when it was told last that it is no member */
     uint64_t heard_loop;      /* when one came last, in loop time (lq_replica.loop_ms) */

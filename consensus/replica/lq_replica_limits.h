@@ -19,6 +19,9 @@
 #define LQ_PARCEL_BYTES (UINT32_C(16) << 10)
 #define LQ_PARCEL_MAX   (LQ_PARCEL_BYTES + LQ_SEGMENT_HEADER + LQ_COMMAND_MAX)
 
+/* A peer that was told nothing for so long gets a ping: who may be elected knows table time. */
+#define LQ_PING_MS 100
+
 /* Linked nodes that are no members: nodes about to be added. */
 #define LQ_STRANGERS_MAX 3
 
