@@ -1,14 +1,18 @@
 /* Options of loquetd: from flags, environment, and a configuration file (in this order of
- * precedence), all described by one table in lq_config.c. A key `sweep-ms` is the flag --sweep-ms,
+ * precedence), all described by one table in lq_options.c. A key `sweep-ms` is the flag --sweep-ms,
  * the variable LOQUETD_SWEEP_MS, and the key sweep_ms in the file (libconfig syntax). */
 #ifndef LQ_CONFIG_H
 #define LQ_CONFIG_H
+
+#include "lq_members.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define LQ_CONFIG_TEXT  256
-#define LQ_CONFIG_ERROR 512
+#define LQ_CONFIG_LIST  5120 /* the first members, with addresses of any length */
+#define LQ_CONFIG_ID    17
+#define LQ_CONFIG_ERROR 640
 
 struct lq_config {
     char listen[LQ_CONFIG_TEXT]; /* HOST:PORT */
@@ -26,9 +30,32 @@ struct lq_config {
     uint64_t unread_timeout_s;
     uint64_t max_connections; /* 0: what the file descriptor limit allows */
     bool turn_stats;
+
+    /* Cluster mode. */
+    uint64_t node_id; /* 0: simple mode */
+    char name[LQ_CONFIG_TEXT];
+    char peer[LQ_CONFIG_TEXT];        /* as the others dial it */
+    char peer_listen[LQ_CONFIG_TEXT]; /* empty: the same */
+    char admin[LQ_CONFIG_TEXT];       /* empty: none */
+    char data_dir[LQ_CONFIG_TEXT];
+    char initial_cluster[LQ_CONFIG_LIST];
+    char cluster_name[LQ_CONFIG_TEXT];
+    char cluster_id[LQ_CONFIG_ID];
+    bool bootstrap;
+    uint64_t heartbeat_ms, election_ms, origin_timeout_ms;
+    uint64_t segment_bytes, entry_bytes, outbox_bytes;
+    uint64_t snapshot_entries, snapshot_bytes, trailing_entries;
+    struct lq_members first_members; /* initial_cluster, read; sorted by id; all of them voters */
+
+    /* Instead of serving. */
+    char inspect[LQ_CONFIG_TEXT], recover[LQ_CONFIG_TEXT], restore[LQ_CONFIG_TEXT];
+    char to[LQ_CONFIG_TEXT];
+    bool json;
     bool check_config;
     bool help;
     bool version;
+
+    uint64_t given; /* by position in the table: which options were set, wherever */
 };
 
 /* Why the configuration was refused: names the key, where it stands, and what would be right. */
@@ -43,23 +70,11 @@ bool lq_config_read(struct lq_config *ret_config, int argc, char *const argv[],
 /* The text of --help. */
 void lq_config_print_help(void);
 
-/* ---- For lq_config_file.c. */
+/* The id of the cluster that `first_members` found under that name: not 0, and another one when a
+ * member's id or address or the name differs. */
+uint64_t lq_config_founded_id(const struct lq_config *config);
 
-struct lq_option;
-
-/* The option with that key in a file; NULL when there is none. */
-const struct lq_option *lq_config_find(const char *key);
-
-/* Sets an option that was found at `where` ("--sweep-ms", "FILE:3: sweep_ms"). */
-bool lq_config_set(struct lq_config *config, const struct lq_option *option, const char *value,
-                   const char *where, struct lq_config_error *ret_error);
-
-/* Reads a file into `config`. */
-bool lq_config_read_file(struct lq_config *config, const char *path,
-                         struct lq_config_error *ret_error);
-
-/* Formats an error; always returns false. */
-__attribute__((format(printf, 2, 3))) bool lq_config_fail(struct lq_config_error *ret_error,
-                                                          const char *format, ...);
+/* `cluster_id` as a number; 0: none was given. */
+uint64_t lq_config_cluster_id(const struct lq_config *config);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * libconfig before 1.7 silently cuts an integer without the suffix L to 32 bits. What the file says
  * is compared with what it understood, so that no such number is ever taken for another. */
-#include "lq_config.h"
+#include "lq_option.h"
 
 #include <errno.h>
 #include <libconfig.h>
@@ -96,7 +96,7 @@ static bool read_setting(struct lq_config *config, const struct file *file,
                          const config_setting_t *setting, struct lq_config_error *ret_error)
 {
     const char *name = config_setting_name(setting);
-    const struct lq_option *option = lq_config_find(name);
+    const struct lq_option *option = lq_option_find(name);
     char where[2 * LQ_CONFIG_TEXT], text[LQ_CONFIG_TEXT];
     const char *value;
     (void)snprintf(where, sizeof where, "%.200s:%u: %.200s", file->path,
@@ -115,7 +115,7 @@ static bool read_setting(struct lq_config *config, const struct file *file,
                               "or quotes: \"8G\", \"8589934592\"",
                               where);
     }
-    return lq_config_set(config, option, value, where, ret_error);
+    return lq_option_set(config, option, value, where, ret_error);
 }
 
 static bool read_settings(struct lq_config *config, const struct file *file,
