@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Runs the black-box tests of loquetd over TCP.
 
-    LOQUETD=path/to/loquetd tests/integration/run.py [NAME...]
+    LOQUETD=path/to/loquetd tests/integration/run.py [--in FOLDER] [NAME...]
 
-NAME picks the tests whose id (file.Class.test) contains it; without names all run. Each unit (a class, or a single test
+FOLDER holds other tests of the same kind (tests/cluster). NAME picks the tests whose id (file.Class.test) contains it; without names all run. Each unit (a class, or a single test
 of a class marked `spread`) runs in a process of its own, several at a time, since most of them wait. With
 LOQUET_ADDRESS=HOST:PORT[,HOST:PORT...] only the tests that hold for any node run, against the servers there; what is
 left out is counted and named. LOQUET_TEST_SEED repeats the random choices of an earlier run, LOQUET_TEST_JOBS sets how
@@ -22,7 +22,8 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+FOLDER = os.path.abspath(os.environ.get("LOQUET_TEST_FOLDER") or HERE)
+sys.path[:0] = [FOLDER, HERE]
 
 import lqcase  # noqa: E402
 import lqserver  # noqa: E402
@@ -31,7 +32,7 @@ JOBS = int(os.environ.get("LOQUET_TEST_JOBS") or 6)
 
 
 def all_tests():
-    suite = unittest.defaultTestLoader.discover(HERE, pattern="test_*.py", top_level_dir=HERE)
+    suite = unittest.defaultTestLoader.discover(FOLDER, pattern="test_*.py", top_level_dir=FOLDER)
     pending, tests = [suite], []
     while pending:
         item = pending.pop()
@@ -134,7 +135,8 @@ class Runner:
         """Runs a unit in a process group of its own, which is ended whole whatever happens."""
         if self.stopping:
             return {"passed": [], "failed": {}, "notes": []}
-        environment = dict(os.environ, LOQUET_TEST_SEED=str(lqcase.SEED), PYTHONDONTWRITEBYTECODE="1")
+        environment = dict(os.environ, LOQUET_TEST_SEED=str(lqcase.SEED), LOQUET_TEST_FOLDER=FOLDER)
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
         started = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--worker", str(unit.seconds)] + unit.ids,
@@ -240,6 +242,9 @@ def main(names):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
         work(sys.argv[3:], float(sys.argv[2]))
+    elif sys.argv[1:2] == ["--in"]:
+        os.environ["LOQUET_TEST_FOLDER"] = sys.argv[2]
+        os.execv(sys.executable, [sys.executable, os.path.abspath(__file__)] + sys.argv[3:])
     elif "-h" in sys.argv[1:] or "--help" in sys.argv[1:]:
         print(__doc__.strip())
     else:
