@@ -11,7 +11,19 @@
 
 void lq_map_init(struct lq_map *map, lq_map_hash_fn *hash, const void *context)
 {
-    *map = (struct lq_map){.n_buckets = BUCKETS_MIN, .hash = hash, .context = context};
+    *map = (struct lq_map){
+        .n_buckets = BUCKETS_MIN, .n_min = BUCKETS_MIN, .hash = hash, .context = context};
+    map->buckets = lq_calloc(map->n_buckets, sizeof(struct lq_map_node *));
+}
+
+void lq_map_reserve(struct lq_map *map, size_t count)
+{
+    LQ_CHECK(map->count == 0 && map->old == NULL);
+    while (map->n_min < count) {
+        map->n_min *= 2;
+    }
+    lq_free(map->buckets);
+    map->n_buckets = map->n_min;
     map->buckets = lq_calloc(map->n_buckets, sizeof(struct lq_map_node *));
 }
 
@@ -66,10 +78,13 @@ static void move_bucket(struct lq_map *map)
  * buckets. */
 static void step(struct lq_map *map)
 {
+    if (map->count >= map->n_min / 2) {
+        map->n_min = BUCKETS_MIN; /* what room was reserved for has come */
+    }
     if (map->old == NULL) {
         if (map->count > map->n_buckets) {
             resize(map, 2 * map->n_buckets);
-        } else if (map->n_buckets > BUCKETS_MIN && map->count < map->n_buckets / 8) {
+        } else if (map->n_buckets > map->n_min && map->count < map->n_buckets / 8) {
             resize(map, map->n_buckets / 2);
         }
         return;

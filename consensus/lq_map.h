@@ -23,12 +23,17 @@ struct lq_map {
     size_t n_old;
     size_t moved; /* old buckets below this one are empty */
     size_t count; /* nodes */
+    size_t n_min; /* buckets that it does not shrink below */
     lq_map_hash_fn *hash;
     const void *context;
 };
 
 /* `context` is handed to `hash` and must outlive the map. Free with lq_map_done. */
 void lq_map_init(struct lq_map *map, lq_map_hash_fn *hash, const void *context);
+
+/* Makes room for so many nodes in an empty map at once, where it is known that they will come: the
+ * map does not shrink until half of them are there. */
+void lq_map_reserve(struct lq_map *map, size_t count);
 
 /* Frees the buckets. The nodes are the user's: those still inside are merely forgotten. */
 void lq_map_done(struct lq_map *map);

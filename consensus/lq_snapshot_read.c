@@ -118,6 +118,10 @@ static bool read_parts(struct restore *restore)
             return false;
         }
     }
+    if (n_locks > reader->left / LQ_SNAPSHOT_LOCK) {
+        return false; /* more than there are bytes for */
+    }
+    lq_map_reserve(&restore->table->locks, n_locks);
     for (uint64_t i = 0; i < n_locks; i++) {
         if (!read_lock_and_queue(restore)) {
             return false;

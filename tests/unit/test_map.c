@@ -261,6 +261,31 @@ START_TEST(gives_buckets_back)
 }
 END_TEST
 
+START_TEST(room_that_was_reserved)
+{
+    struct both both;
+    size_t reserved;
+    both_init(&both, hash_well);
+    lq_map_reserve(&both.map, 20000);
+    reserved = both.map.n_buckets;
+    LQ_HOT_ASSERT(reserved >= 20000 && reserved < 40000);
+    for (size_t i = 0; i < 20000; i++) {
+        both_insert(&both, i);
+        LQ_HOT_ASSERT(both.map.n_buckets == reserved && both.map.old == NULL);
+    }
+    check_all(&both);
+    while (both.n > 10) {
+        both_remove(&both, both.n - 1);
+    }
+    for (size_t i = 0; i < 40000; i++) {
+        both_insert(&both, i);
+        both_remove(&both, both.n - 1);
+    }
+    LQ_HOT_ASSERT(both.map.n_buckets <= 256);
+    both_done(&both);
+}
+END_TEST
+
 /* Chains stay short with a good hash, however far a resize is. */
 START_TEST(chains_stay_short)
 {
@@ -288,6 +313,7 @@ static Suite *map_suite(void)
     tcase_add_loop_test(tcase, equals_an_array_at_random, 0, 3 * (int)N_HASHES);
     tcase_add_test(tcase, equal_keys_stand_side_by_side);
     tcase_add_test(tcase, gives_buckets_back);
+    tcase_add_test(tcase, room_that_was_reserved);
     tcase_add_test(tcase, chains_stay_short);
     suite_add_tcase(suite, tcase);
     return suite;
