@@ -1,9 +1,11 @@
-/* What nodes tell each other. A link carries one HELLO in each direction, then messages; each is a
- * length and a body that begins with the same header. Numbers are big-endian. */
+/* What nodes tell each other. A link carries one HELLO in each direction, or a REFUSAL in place of
+ * the second, then messages; each is a length and a body, that of a message with the same header
+ * for all kinds. Numbers are big-endian. */
 /* clang-format off */
 /*   frame     len u32 of what follows, at most LQ_MESSAGE_MAX | body
  *   hello     magic "LQND" | version u8 = 1 | flags u8 (0, 1: blank, 2: fresh) | reserved u16 = 0 | cluster u64
  *             | from u32 | to u32 | boot u64
+ *   refusal   magic "LQNR" | version u8 = 1 | reason u8 (enum lq_refusal_reason) | reserved u16 = 0 | cluster u64
  *   message   kind u8 | reserved u8[3] = 0 | time_ms u64 | ping_ms u64 | echo_ms u64 | by kind:
  *     VOTE           term u64, last_index u64, last_term u64, flags u8 (1: pre-vote, 2: disrupts)
  *     VOTE_RESULT    term u64, flags u8 (1: pre-vote, 2: granted)
@@ -24,6 +26,17 @@
  *     CHUNK_RESULT   term u64, index u64, check u64, next u64, flags u8 (1: refused)
  */
 /* clang-format on */
+/* The handshake. Who dialled says HELLO and waits. The other side answers
+ *
+ *   with its own HELLO   the link stands: messages follow in both directions, from the dialler once
+ *                        it has read this
+ *   with a REFUSAL       it closes; the dialler comes again much later, but for ANOTHER, which
+ * means that a connection with this same node is kept and this one was one too many with nothing it
+ * has not decided yet; 5 s of this, or any byte of the dialler meanwhile, and the connection is
+ * closed
+ *
+ * A dialler that does not accept the HELLO of the answer says so with a REFUSAL as the first and
+ * only frame behind its own HELLO. Nowhere else may a REFUSAL stand. */
 /* `time_ms` is the sender's table time; `ping_ms` the sender's own clock, to be echoed; `echo_ms`
  * the latest ping_ms that the sender has from the receiver, 0 if none. They prove how fresh a
  * message is (docs/architecture.md). */
@@ -42,6 +55,10 @@
 
 #define LQ_MESSAGE_LEN_BYTES 4
 #define LQ_HELLO_BYTES       (LQ_MESSAGE_LEN_BYTES + 32)
+#define LQ_REFUSAL_BYTES     (LQ_MESSAGE_LEN_BYTES + 16)
+
+/* Longest body at the head of a link; what claims more is neither HELLO nor REFUSAL. */
+#define LQ_GREETING_MAX 64
 
 /* The sender of a hello: which life of which node it is, and whom it means to talk to. */
 struct lq_hello {
@@ -50,6 +67,25 @@ struct lq_hello {
     uint64_t cluster;
     uint32_t from, to;
     uint64_t boot; /* the sender's boot counter */
+};
+
+/* Why a node is refused; the numbers stand on the wire. */
+enum lq_refusal_reason {
+    LQ_REFUSAL_WRONG_CLUSTER = 1,
+    LQ_REFUSAL_WRONG_NODE = 2,
+    LQ_REFUSAL_NOT_MEMBER = 3,
+    LQ_REFUSAL_LOST_DISK = 4,
+    LQ_REFUSAL_OLD_DISK = 5,
+    LQ_REFUSAL_OLD_LIFE = 6,
+    LQ_REFUSAL_ANOTHER = 7, /* another connection with the same node is kept */
+};
+
+#define LQ_REFUSAL_LAST LQ_REFUSAL_ANOTHER
+
+/* The sender of a refusal: why, and of which cluster it is. */
+struct lq_refusal {
+    uint8_t reason; /* enum lq_refusal_reason */
+    uint64_t cluster;
 };
 
 enum lq_message_kind {
@@ -122,6 +158,9 @@ struct lq_message {
 /* None of from, to and boot may be 0. */
 void lq_hello_put(struct lq_buffer *out, const struct lq_hello *hello);
 
+/* `reason` is one of enum lq_refusal_reason. */
+void lq_refusal_put(struct lq_buffer *out, const struct lq_refusal *refusal);
+
 /* For APPEND and OUTCOMES: `entries` or `outcomes` has message->count items; NULL for all other
  * kinds. The body must not become larger than LQ_MESSAGE_MAX. */
 void lq_message_put(struct lq_buffer *out, const struct lq_message *message,
@@ -146,6 +185,10 @@ enum lq_framed lq_message_unframe(const uint8_t *bytes, size_t len, size_t max,
 /* Decodes the body of a hello; false when it is none, or of another version. Here and below the
  * outputs stay untouched unless the function succeeds. */
 bool lq_hello_decode(const uint8_t *body, size_t len, struct lq_hello *ret_hello);
+
+/* Decodes the body of a refusal; false when it is none, of another version, or for a reason that is
+ * not known. */
+bool lq_refusal_decode(const uint8_t *body, size_t len, struct lq_refusal *ret_refusal);
 
 /* Decodes the body of a message, down to the last item: when it returns true, reading the items
  * does not fail. What the bytes of entries, segments and chunks mean is not looked at. A body

@@ -1,5 +1,5 @@
-/* What stands around messages on a link: the hello that comes first, and the length before each
- * body. */
+/* What stands around messages on a link: the hello that comes first, the refusal that may answer
+ * it, and the length before each body. */
 #include "lq_message.h"
 
 #include "lq_check.h"
@@ -10,7 +10,10 @@
 #define HELLO_BLANK   1
 #define HELLO_FRESH   2
 
+#define REFUSAL_VERSION 1
+
 static const uint8_t hello_magic[] = {'L', 'Q', 'N', 'D'};
+static const uint8_t refusal_magic[] = {'L', 'Q', 'N', 'R'};
 
 void lq_hello_put(struct lq_buffer *out, const struct lq_hello *hello)
 {
@@ -25,6 +28,20 @@ void lq_hello_put(struct lq_buffer *out, const struct lq_hello *hello)
     lq_write_u32(&writer, hello->from);
     lq_write_u32(&writer, hello->to);
     lq_write_u64(&writer, hello->boot);
+    LQ_CHECK(!writer.failed && writer.left == 0);
+}
+
+void lq_refusal_put(struct lq_buffer *out, const struct lq_refusal *refusal)
+{
+    struct lq_writer writer =
+        lq_writer_of(lq_buffer_extend(out, LQ_REFUSAL_BYTES), LQ_REFUSAL_BYTES);
+    LQ_CHECK(refusal->reason >= 1 && refusal->reason <= LQ_REFUSAL_LAST);
+    lq_write_u32(&writer, LQ_REFUSAL_BYTES - LQ_MESSAGE_LEN_BYTES);
+    lq_write_bytes(&writer, refusal_magic, sizeof refusal_magic);
+    lq_write_u8(&writer, REFUSAL_VERSION);
+    lq_write_u8(&writer, refusal->reason);
+    lq_write_u16(&writer, 0);
+    lq_write_u64(&writer, refusal->cluster);
     LQ_CHECK(!writer.failed && writer.left == 0);
 }
 
@@ -67,5 +84,22 @@ bool lq_hello_decode(const uint8_t *body, size_t len, struct lq_hello *ret_hello
         return false;
     }
     *ret_hello = hello;
+    return true;
+}
+
+bool lq_refusal_decode(const uint8_t *body, size_t len, struct lq_refusal *ret_refusal)
+{
+    struct lq_reader reader = lq_reader_of(body, len);
+    const uint8_t *magic = lq_read_bytes(&reader, sizeof refusal_magic);
+    uint8_t version = lq_read_u8(&reader);
+    struct lq_refusal refusal = {.reason = lq_read_u8(&reader)};
+    uint16_t reserved = lq_read_u16(&reader);
+    refusal.cluster = lq_read_u64(&reader);
+    if (reader.failed || reader.left != 0 ||
+        memcmp(magic, refusal_magic, sizeof refusal_magic) != 0 || version != REFUSAL_VERSION ||
+        refusal.reason == 0 || refusal.reason > LQ_REFUSAL_LAST || reserved != 0) {
+        return false;
+    }
+    *ret_refusal = refusal;
     return true;
 }

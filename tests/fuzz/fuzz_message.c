@@ -1,5 +1,6 @@
-/* Bodies of messages between nodes from arbitrary bytes, taken as a message, as a hello and as a
- * frame: nothing is read beyond the end, and whatever is accepted is written the same again. */
+/* Bodies of messages between nodes from arbitrary bytes, taken as a message, as a hello, as a
+ * refusal and as a frame: nothing is read beyond the end, and whatever is accepted is written the
+ * same again. */
 #include "lq_check.h"
 #include "lq_mem.h"
 #include "lq_message.h"
@@ -60,6 +61,17 @@ static void try_hello(const uint8_t *bytes, size_t len)
     }
 }
 
+static void try_refusal(const uint8_t *bytes, size_t len)
+{
+    struct lq_refusal refusal;
+    struct lq_buffer out;
+    if (lq_refusal_decode(bytes, len, &refusal)) {
+        lq_buffer_init(&out);
+        lq_refusal_put(&out, &refusal);
+        check_written(&out, bytes, len);
+    }
+}
+
 static void try_frame(const uint8_t *bytes, size_t len)
 {
     const uint8_t *body;
@@ -75,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     try_message(bytes, len);
     try_hello(bytes, len);
+    try_refusal(bytes, len);
     try_frame(bytes, len);
     return 0;
 }

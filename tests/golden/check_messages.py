@@ -80,17 +80,26 @@ def pack_hello(hello):
     )
 
 
+def pack_refusal(refusal):
+    members(refusal, ("reason", "cluster"))
+    expect(refusal["reason"] in range(1, 8), "reason is not one of those that are known")
+    return struct.pack(">4sBBHQ", b"LQNR", 1, refusal["reason"], 0, long(refusal, "cluster"))
+
+
+PLACES = {"hello": pack_hello, "refusal": pack_refusal, "message": pack_message}
+
+
 def check_vector(vector):
     expect({"name", "hex"} <= set(vector), "name or hex is missing")
-    kinds = set(vector) & {"hello", "message", "refused", "more"}
-    expect(len(kinds) == 1 and len(vector) == 3, "wants exactly one of hello, message, refused, more")
+    kinds = set(vector) & {*PLACES, "refused", "more"}
+    expect(len(kinds) == 1 and len(vector) == 3, "wants exactly one of hello, refusal, message, refused, more")
     data = bytes.fromhex(vector["hex"])
     expect(vector["hex"] == data.hex(), "hex is not plain lower case")
-    for name, pack in (("hello", pack_hello), ("message", pack_message)):
+    for name, pack in PLACES.items():
         if name in vector:
             body = pack(vector[name])
             expect(struct.pack(">I", len(body)) + body == data, "struct packs it differently")
-    expect(vector.get("refused", "hello") in ("hello", "message"), "refused is neither hello nor message")
+    expect(vector.get("refused", "hello") in PLACES, "refused is neither hello, refusal nor message")
     expect(vector.get("more", True) is True, "more is not true")
     if "more" in vector and len(data) >= 4:
         length = int.from_bytes(data[:4], "big")
@@ -105,6 +114,8 @@ def check_file(path):
     expect(len({vector["name"] for vector in content["vectors"]}) == len(content["vectors"]), "two of one name")
     kinds = {vector["message"]["kind"] for vector in content["vectors"] if "message" in vector}
     expect(kinds == set(KINDS), f"kinds without a vector: {set(KINDS) - kinds}")
+    reasons = {vector["refusal"].get("reason") for vector in content["vectors"] if "refusal" in vector}
+    expect(reasons == set(range(1, 8)), f"reasons without a vector: {set(range(1, 8)) - reasons}")
     for vector in content["vectors"]:
         try:
             check_vector(vector)

@@ -142,12 +142,46 @@ static void message_of(const json_t *json, struct expected *ret_expected)
 /* What is expected where the bytes come in. */
 enum place {
     PLACE_HELLO,
+    PLACE_REFUSAL,
     PLACE_MESSAGE,
 };
 
+static enum place place_of(const char *name)
+{
+    if (strcmp(name, "hello") == 0) {
+        return PLACE_HELLO;
+    }
+    return strcmp(name, "refusal") == 0 ? PLACE_REFUSAL : PLACE_MESSAGE;
+}
+
 static size_t max_at(enum place place)
 {
-    return place == PLACE_HELLO ? LQ_HELLO_BYTES - LQ_MESSAGE_LEN_BYTES : LQ_MESSAGE_MAX;
+    switch (place) {
+    case PLACE_HELLO:
+        return LQ_HELLO_BYTES - LQ_MESSAGE_LEN_BYTES;
+    case PLACE_REFUSAL:
+        return LQ_REFUSAL_BYTES - LQ_MESSAGE_LEN_BYTES;
+    case PLACE_MESSAGE:
+        return LQ_MESSAGE_MAX;
+    }
+    golden_give_up("a vector", "no such place");
+}
+
+/* Whether a decoder of that place takes the body. */
+static bool is_taken(enum place place, const uint8_t *body, size_t len)
+{
+    struct lq_hello hello;
+    struct lq_refusal refusal;
+    struct lq_message message;
+    switch (place) {
+    case PLACE_HELLO:
+        return lq_hello_decode(body, len, &hello);
+    case PLACE_REFUSAL:
+        return lq_refusal_decode(body, len, &refusal);
+    case PLACE_MESSAGE:
+        return lq_message_decode(body, len, &message);
+    }
+    golden_give_up("a vector", "no such place");
 }
 
 static bool is_same(const struct lq_buffer *out, const struct golden_bytes *bytes)
@@ -180,6 +214,29 @@ static const char *check_hello(const struct golden_bytes *bytes, const json_t *j
     return hello.is_blank == expected.is_blank && hello.is_fresh == expected.is_fresh &&
                    hello.cluster == expected.cluster && hello.from == expected.from &&
                    hello.to == expected.to && hello.boot == expected.boot
+               ? NULL
+               : "decoded to other fields";
+}
+
+static const char *check_refusal(const struct golden_bytes *bytes, const json_t *json)
+{
+    const struct lq_refusal expected = {.reason = (uint8_t)small_of(json, "reason"),
+                                        .cluster = number_of(json, "cluster")};
+    struct lq_refusal refusal;
+    struct lq_buffer out;
+    bool is_encoded;
+    lq_buffer_init(&out);
+    lq_refusal_put(&out, &expected);
+    is_encoded = is_same(&out, bytes);
+    lq_buffer_done(&out);
+    if (!is_encoded) {
+        return "encoded to other bytes";
+    }
+    if (!lq_refusal_decode(bytes->at + LQ_MESSAGE_LEN_BYTES, bytes->len - LQ_MESSAGE_LEN_BYTES,
+                           &refusal)) {
+        return "refused";
+    }
+    return refusal.reason == expected.reason && refusal.cluster == expected.cluster
                ? NULL
                : "decoded to other fields";
 }
@@ -231,8 +288,6 @@ static const char *check_refused(enum place place, const struct golden_bytes *by
 {
     const uint8_t *body;
     size_t len, used;
-    struct lq_hello hello;
-    struct lq_message message;
     switch (lq_message_unframe(bytes->at, bytes->len, max_at(place), &body, &len, &used)) {
     case LQ_FRAMED_BAD:
         return NULL;
@@ -241,10 +296,7 @@ static const char *check_refused(enum place place, const struct golden_bytes *by
     case LQ_FRAMED_ONE:
         break;
     }
-    return (place == PLACE_HELLO ? lq_hello_decode(body, len, &hello)
-                                 : lq_message_decode(body, len, &message))
-               ? "accepted"
-               : NULL;
+    return is_taken(place, body, len) ? "accepted" : NULL;
 }
 
 /* Of a frame, every part must need more. */
@@ -264,14 +316,14 @@ static const char *check_parts(const struct golden_bytes *bytes, size_t longest)
 static const char *check_vector(const struct golden_bytes *bytes, const json_t *vector)
 {
     const json_t *hello = json_object_get(vector, "hello");
+    const json_t *refusal = json_object_get(vector, "refusal");
     const json_t *message = json_object_get(vector, "message");
     const json_t *refused = json_object_get(vector, "refused");
     const char *fault;
     if (refused != NULL) {
-        bool is_hello = strcmp(json_string_value(refused), "hello") == 0;
-        return check_refused(is_hello ? PLACE_HELLO : PLACE_MESSAGE, bytes);
+        return check_refused(place_of(json_string_value(refused)), bytes);
     }
-    if (hello == NULL && message == NULL) {
+    if (hello == NULL && refusal == NULL && message == NULL) {
         return json_is_true(json_object_get(vector, "more")) ? check_parts(bytes, bytes->len)
                                                              : "expects nothing";
     }
@@ -279,7 +331,10 @@ static const char *check_vector(const struct golden_bytes *bytes, const json_t *
     if (fault != NULL) {
         return fault;
     }
-    return hello != NULL ? check_hello(bytes, hello) : check_message(bytes, message);
+    if (hello != NULL) {
+        return check_hello(bytes, hello);
+    }
+    return refusal != NULL ? check_refusal(bytes, refusal) : check_message(bytes, message);
 }
 
 static void run_file(const char *path)

@@ -1,12 +1,13 @@
 /* What stands around messages on a link: frames by their length, whatever way the bytes come in,
- * and the hello. */
+ * the hello and the refusal. */
 #include "lq_mem.h"
 #include "lq_message.h"
 #include "lq_test.h"
 
 #include <string.h>
 
-#define HELLO_BODY (LQ_HELLO_BYTES - LQ_MESSAGE_LEN_BYTES)
+#define HELLO_BODY   (LQ_HELLO_BYTES - LQ_MESSAGE_LEN_BYTES)
+#define REFUSAL_BODY (LQ_REFUSAL_BYTES - LQ_MESSAGE_LEN_BYTES)
 
 static uint64_t seed;
 
@@ -209,6 +210,75 @@ START_TEST(nobody_is_node_0_or_boots_for_the_0th_time)
 }
 END_TEST
 
+/* ---- The refusal. */
+
+/* Decodes in memory of exactly `len` bytes; what is none leaves the output as it was. */
+static bool is_refusal(const uint8_t *body, size_t len, struct lq_refusal *ret_refusal)
+{
+    uint8_t *bytes = lq_malloc(len + (len == 0));
+    bool is_taken;
+    memcpy(bytes, body, len);
+    *ret_refusal = (struct lq_refusal){.reason = UINT8_MAX};
+    is_taken = lq_refusal_decode(bytes, len, ret_refusal);
+    ck_assert(is_taken == (ret_refusal->reason != UINT8_MAX));
+    lq_free(bytes);
+    return is_taken;
+}
+
+START_TEST(a_refusal_is_read_as_written)
+{
+    struct lq_rand rand = lq_rand_of(seed, 6);
+    for (uint8_t reason = 1; reason <= LQ_REFUSAL_LAST; reason++) {
+        struct lq_refusal wanted = {.reason = reason, .cluster = lq_rand_next(&rand)}, refusal;
+        struct lq_buffer out;
+        lq_buffer_init(&out);
+        lq_refusal_put(&out, &wanted);
+        ck_assert_uint_eq(out.len, LQ_REFUSAL_BYTES);
+        lq_buffer_add(&out, "", 1);
+        for (size_t len = 0; len <= REFUSAL_BODY + 1; len++) {
+            ck_assert_int_eq(is_refusal(out.bytes + LQ_MESSAGE_LEN_BYTES, len, &refusal),
+                             len == REFUSAL_BODY);
+            ck_assert(len != REFUSAL_BODY ||
+                      (refusal.reason == reason && refusal.cluster == wanted.cluster));
+        }
+        lq_buffer_done(&out);
+    }
+}
+END_TEST
+
+/* Every bit of magic, version, reason and reserved, but for those that make another known reason.
+ */
+START_TEST(no_bit_of_a_refusal_may_differ)
+{
+    struct lq_refusal wanted = {.reason = LQ_REFUSAL_LOST_DISK, .cluster = 9}, refusal;
+    struct lq_buffer out;
+    lq_buffer_init(&out);
+    lq_refusal_put(&out, &wanted);
+    for (size_t bit = 0; bit < 64; bit++) {
+        uint8_t *at = out.bytes + LQ_MESSAGE_LEN_BYTES + bit / 8;
+        *at = (uint8_t)(*at ^ 1U << bit % 8);
+        ck_assert_int_eq(is_refusal(out.bytes + LQ_MESSAGE_LEN_BYTES, REFUSAL_BODY, &refusal),
+                         bit / 8 == 5 && *at >= 1 && *at <= LQ_REFUSAL_LAST);
+        *at = (uint8_t)(*at ^ 1U << bit % 8);
+    }
+    lq_buffer_done(&out);
+}
+END_TEST
+
+START_TEST(a_refusal_is_no_hello_and_no_message)
+{
+    struct lq_refusal refusal = {.reason = LQ_REFUSAL_NOT_MEMBER, .cluster = 9};
+    struct lq_message message;
+    struct lq_hello hello;
+    struct lq_buffer out;
+    lq_buffer_init(&out);
+    lq_refusal_put(&out, &refusal);
+    ck_assert(!lq_hello_decode(out.bytes + LQ_MESSAGE_LEN_BYTES, REFUSAL_BODY, &hello));
+    ck_assert(!lq_message_decode(out.bytes + LQ_MESSAGE_LEN_BYTES, REFUSAL_BODY, &message));
+    lq_buffer_done(&out);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("message_hello");
@@ -221,6 +291,9 @@ int main(void)
     tcase_add_test(tests, a_hello_has_its_exact_length);
     tcase_add_test(tests, no_bit_of_its_first_bytes_may_differ);
     tcase_add_test(tests, nobody_is_node_0_or_boots_for_the_0th_time);
+    tcase_add_test(tests, a_refusal_is_read_as_written);
+    tcase_add_test(tests, no_bit_of_a_refusal_may_differ);
+    tcase_add_test(tests, a_refusal_is_no_hello_and_no_message);
     suite_add_tcase(suite, tests);
     return lq_test_run(suite);
 }
