@@ -1,13 +1,12 @@
 /* Accepting connections. At the cap, and while the process has no descriptor left, new connections
  * stay in the kernel's queue: capacity is never an error. */
-#include "lq_address.h"
 #include "lq_check.h"
 #include "lq_clock.h"
+#include "lq_listen.h"
 #include "lq_log.h"
 #include "lq_server_impl.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -55,13 +54,12 @@ static bool may_warn(struct lq_listener *listener)
 
 static void on_accept_failed(struct lq_listener *listener, int error)
 {
-    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+    if (lq_listen_has_run_out(error)) {
         lq_log(LQ_LOG_WARN, "cannot accept connections for now", LQ_TEXT("reason", strerror(error)),
                LQ_NUMBER("connections", listener->server->n_links));
         pause_accepting(listener);
         LQ_CHECK(uv_timer_start(&listener->retry, on_retry, RETRY_MS, 0) == 0);
     }
-    /* Everything else concerns a connection that died while it waited. */
 }
 
 static bool is_full(struct lq_listener *listener)
@@ -105,64 +103,10 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* A listening socket on one resolved address, or -1 with errno. */
-static int listen_on(const struct addrinfo *info)
-{
-    int on = 1, error;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(fd, info->ai_addr, info->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
-        error = errno;
-        (void)close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
-}
-
-static void log_listening(int fd)
-{
-    struct sockaddr_storage address;
-    socklen_t len = sizeof address;
-    char text[LQ_ADDRESS_TEXT] = "unknown";
-    if (getsockname(fd, (struct sockaddr *)&address, &len) == 0) {
-        lq_address_format((struct sockaddr *)&address, len, text);
-    }
-    lq_log(LQ_LOG_INFO, "listening", LQ_TEXT("address", text));
-}
-
-/* Resolves and listens on the first address that works; -1 when none does, which was logged. */
-static int open_socket(const char *text)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *infos;
-    struct lq_address address;
-    int fd = -1, error;
-    LQ_CHECK(lq_address_parse(text, &address)); /* the configuration checked it */
-    error = getaddrinfo(address.host, address.port, &hints, &infos);
-    if (error != 0) {
-        lq_log(LQ_LOG_ERROR, "cannot resolve the address of --listen", LQ_TEXT("address", text),
-               LQ_TEXT("reason", gai_strerror(error)));
-        return -1;
-    }
-    for (const struct addrinfo *info = infos; info != NULL && fd < 0; info = info->ai_next) {
-        fd = listen_on(info);
-    }
-    error = errno;
-    freeaddrinfo(infos);
-    if (fd < 0) {
-        lq_log(LQ_LOG_ERROR, "cannot listen; is another server running there? see --listen",
-               LQ_TEXT("address", text), LQ_TEXT("reason", strerror(error)));
-    }
-    return fd;
-}
-
 bool lq_listener_start(struct lq_listener *listener, struct lq_server *server, const char *address)
 {
     listener->server = server;
-    listener->fd = open_socket(address);
+    listener->fd = lq_listen_open(address, "--listen");
     if (listener->fd < 0) {
         return false;
     }
@@ -170,7 +114,7 @@ bool lq_listener_start(struct lq_listener *listener, struct lq_server *server, c
     LQ_CHECK(uv_poll_init_socket(&server->loop, &listener->poll, listener->fd) == 0);
     listener->is_paused = true;
     lq_listener_resume(listener);
-    log_listening(listener->fd);
+    lq_listen_log(listener->fd, "listening");
     return true;
 }
 
