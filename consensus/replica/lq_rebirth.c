@@ -4,7 +4,6 @@
 
 #include "lq_check.h"
 #include "lq_recovery_impl.h"
-#include "lq_replay.h"
 #include "lq_snapshot.h"
 
 #include <inttypes.h>
@@ -208,41 +207,18 @@ static bool may_recover(struct lq_rebirth *rebirth, const struct lq_recovery *re
            refuse(rebirth, "the snapshot is of another cluster than the journal");
 }
 
-/* Applies all of the log that is behind the snapshot. */
-static bool replay(struct lq_rebirth *rebirth, struct lq_recovery *recovery,
-                   struct lq_members *ret_members)
-{
-    uint64_t index = recovery->has_snapshot ? recovery->snapshot.index : 0;
-    uint64_t last = lq_log_last(&recovery->log).index;
-    enum lq_replay_fault fault = LQ_REPLAY_OK;
-    struct lq_replay replay;
-    lq_replay_init(&replay, recovery->table, &recovery->snapshot.members,
-                   recovery->snapshot.members_index);
-    while (fault == LQ_REPLAY_OK && index < last) {
-        const struct lq_log_entry *entry = lq_log_at(&recovery->log, ++index);
-        LQ_CHECK(entry != NULL); /* lq_recovery_end has seen that there is no gap */
-        fault = lq_replay_entry(&replay, index, entry);
-    }
-    *ret_members = replay.members;
-    lq_replay_done(&replay);
-    return fault == LQ_REPLAY_OK ||
-           refuse(rebirth, "log entry %" PRIu64 " %s", index, lq_replay_fault_text(fault));
-}
-
 bool lq_rebirth_recover(struct lq_recovery *recovery, const struct lq_rebirth_options *options,
                         struct lq_rebirth *ret)
 {
     struct old_life old = {0};
     struct lq_members members;
+    struct lq_table_counts counts;
     *ret = (struct lq_rebirth){0};
     if (!options_are_sound(ret, options) || !may_recover(ret, recovery, options)) {
         return false;
     }
-    if (recovery->table == NULL) {
-        recovery->table = lq_table_new(recovery->secret, 1);
-    }
-    if (!replay(ret, recovery, &members)) {
-        return false;
+    if (!lq_recovery_replay(recovery, &members, &counts)) {
+        return refuse(ret, "%.300s", lq_recovery_text(recovery));
     }
     old.table = recovery->table;
     old.cluster = recovery->scan.header.cluster;

@@ -1,9 +1,11 @@
 #include "lq_recovery.h"
 
+#include "lq_check.h"
 #include "lq_engine.h"
 #include "lq_heap.h"
 #include "lq_mem.h"
 #include "lq_recovery_impl.h"
+#include "lq_replay.h"
 #include "lq_snapshot.h"
 
 #include <inttypes.h>
@@ -212,6 +214,34 @@ enum lq_recovery_verdict lq_recovery_end(struct lq_recovery *recovery)
     }
     recovery->verdict = verdict;
     return verdict;
+}
+
+bool lq_recovery_replay(struct lq_recovery *recovery, struct lq_members *ret_members,
+                        struct lq_table_counts *ret_counts)
+{
+    uint64_t index = recovery->has_snapshot ? recovery->snapshot.index : 0;
+    uint64_t last = lq_log_last(&recovery->log).index;
+    enum lq_replay_fault fault = LQ_REPLAY_OK;
+    struct lq_replay replay;
+    LQ_CHECK(recovery->verdict != LQ_RECOVERY_CORRUPT);
+    if (recovery->table == NULL) {
+        recovery->table = lq_table_new(recovery->secret, 1);
+    }
+    lq_replay_init(&replay, recovery->table, &recovery->snapshot.members,
+                   recovery->snapshot.members_index);
+    while (fault == LQ_REPLAY_OK && index < last) {
+        const struct lq_log_entry *entry = lq_log_at(&recovery->log, ++index);
+        LQ_CHECK(entry != NULL); /* lq_recovery_end has seen that there is no gap */
+        fault = lq_replay_entry(&replay, index, entry);
+    }
+    if (fault == LQ_REPLAY_OK) {
+        *ret_members = replay.members;
+        *ret_counts = lq_table_counts(recovery->table);
+    } else {
+        say(recovery, "log entry %" PRIu64 " %s", index, lq_replay_fault_text(fault));
+    }
+    lq_replay_done(&replay);
+    return fault == LQ_REPLAY_OK;
 }
 
 const char *lq_recovery_text(const struct lq_recovery *recovery)

@@ -6,6 +6,7 @@
 
 #include "lq_journal.h"
 #include "lq_snapfile.h"
+#include "lq_table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +49,12 @@ struct lq_recovery_facts {
     struct lq_members members;                   /* the newest in snapshot or log */
 };
 struct lq_recovery_facts lq_recovery_facts(const struct lq_recovery *recovery);
+
+/* Puts all of the log into the state of the snapshot, after a verdict that is no refusal, for those
+ * who look at a disk or make a new cluster out of it: no node is started from it any more. Fills
+ * the members and what the state comes to. False: lq_recovery_text says which entry makes no sense.
+ */
+bool lq_recovery_replay(struct lq_recovery *recovery, struct lq_members *ret_members,
+                        struct lq_table_counts *ret_counts);
 
 #endif
