@@ -17,6 +17,11 @@ uint64_t lq_clock_ms(void)
     return read_clock(CLOCK_BOOTTIME, 1000);
 }
 
+uint64_t lq_clock_us(void)
+{
+    return read_clock(CLOCK_BOOTTIME, 1000000);
+}
+
 uint64_t lq_clock_wall_us(void)
 {
     return read_clock(CLOCK_REALTIME, 1000000);

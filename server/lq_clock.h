@@ -8,6 +8,9 @@
  * suspended, as leases must. */
 uint64_t lq_clock_ms(void);
 
+/* Microseconds of the same clock, for measuring how long something took. */
+uint64_t lq_clock_us(void);
+
 /* Microseconds of the wall clock since 1970; only for the first token of simple mode and for log
  * lines. */
 uint64_t lq_clock_wall_us(void);
