@@ -82,8 +82,9 @@ static size_t make_room(struct lq_conn *conn, size_t max)
     struct lq_buffer *in = &conn->in;
     size_t base = conn->state == LQ_CONN_UP ? LQ_PIECE_BYTES : FIRST_BYTES, room;
     if (in->cap < base) {
-        (void)lq_buffer_extend(in, base - in->len);
-        in->len -= base - in->len;
+        size_t len = in->len;
+        (void)lq_buffer_extend(in, base - len);
+        in->len = len;
     }
     room = in->cap > in->len ? in->cap - in->len : in->len;
     return room < max ? room : max;
