@@ -6,6 +6,7 @@
 #include "lq_hub.h"
 #include "lq_limits.h"
 #include "lq_list.h"
+#include "lq_node.h"
 #include "lq_server.h"
 #include "lq_stream.h"
 #include "lq_turns.h"
@@ -23,9 +24,21 @@ struct lq_listener {
     bool is_paused;        /* as many connections as are allowed */
 };
 
+/* System calls for answers in one turn; further ones follow in the next. */
+#define LQ_TURN_CALLS (LQ_TURN_WORK / LQ_TURN_CALL_COST)
+
+/* See lq_server_stop.c. */
+enum lq_stop_step {
+    LQ_STOP_SERVING,
+    LQ_STOP_HANDING_OVER,
+    LQ_STOP_DISMISSING,
+    LQ_STOP_LEAVING,
+};
+
 struct lq_server {
     uv_loop_t loop;
-    struct lq_backend *backend;
+    struct lq_node *node;       /* NULL in simple mode */
+    struct lq_backend *backend; /* the node's, or simple mode's table */
     struct lq_hub *hub;
     struct lq_listener listener;
     uv_check_t check; /* after polling: the turn */
@@ -37,8 +50,9 @@ struct lq_server {
     struct lq_list lingering; /* those that were shut down, the oldest first */
     struct lq_list watched;   /* those that the kernel may not report when they die */
     uint64_t n_links, max_links;
-    uint64_t n_calls;    /* system calls for connections in this turn */
-    uint64_t stop_at_ms; /* while stopping: when whatever is left is closed; else LQ_NEVER */
+    uint64_t n_calls; /* system calls for connections in this turn */
+    enum lq_stop_step stop;
+    uint64_t stop_at_ms; /* while stopping: when to go on; else LQ_NEVER */
     struct lq_turns turns;
     uint8_t buffer[LQ_READ_BYTES];
 };
@@ -81,7 +95,22 @@ void lq_link_serve(struct lq_link *link);
 /* Closes at once, whatever state it is in. */
 void lq_link_close(struct lq_link *link);
 
+/* ---- lq_server_stop.c */
+
+/* A signal asks for the end; asking again changes nothing. */
+void lq_server_stop(struct lq_server *server, int signum);
+
+/* After a turn: goes on stopping, if that was asked for or the node failed. */
+void lq_server_go_on_stopping(struct lq_server *server, uint64_t now_ms);
+
 /* ---- lq_server.c */
+
+void lq_server_init_loop(struct lq_server *server);
+
+/* Closes all handles but those of connections; the loop ends when they are. */
+void lq_server_close(struct lq_server *server);
+
+void lq_server_log_counters(const struct lq_server *server, const char *msg);
 
 /* To be called before taking anything in: if this turn has taken in as much as it should, it is
  * acted upon now, within the loop's round of callbacks. (libuv may go through tens of thousands of

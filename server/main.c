@@ -1,5 +1,6 @@
 #include "lq_config.h"
 #include "lq_log.h"
+#include "lq_offline.h"
 #include "lq_server.h"
 
 #include <fcntl.h>
@@ -35,6 +36,24 @@ static void set_up_descriptors(void)
     }
 }
 
+/* What is done with a data directory instead of serving. */
+static int work_offline(const struct lq_config *config)
+{
+    struct lq_offline_options options = {.to = config->to,
+                                         .node = (uint32_t)config->node_id,
+                                         .address = config->peer,
+                                         .segment_bytes = config->segment_bytes};
+    if (config->inspect[0] != '\0') {
+        return lq_offline_inspect(config->inspect, config->json, stdout);
+    }
+    if (config->recover[0] != '\0') {
+        options.from = config->recover;
+        return lq_offline_recover(&options, stdout);
+    }
+    options.from = config->restore;
+    return lq_offline_restore(&options, stdout);
+}
+
 int main(int argc, char *argv[])
 {
     struct lq_config config;
@@ -52,6 +71,9 @@ int main(int argc, char *argv[])
     if (config.version) {
         (void)printf("loquetd %s\n", LOQUET_VERSION);
         return 0;
+    }
+    if (config.inspect[0] != '\0' || config.recover[0] != '\0' || config.restore[0] != '\0') {
+        return work_offline(&config);
     }
     if (config.check_config) {
         (void)printf("loquetd: the configuration is valid\n");
