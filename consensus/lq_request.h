@@ -24,7 +24,7 @@ struct lq_request {
     uint64_t token;
 
     /* ---- The hub's. */
-    bool is_open;               /* an acquire that waits: it is in by_owner */
+    bool is_open;               /* an acquire that waits and may be cancelled: in by_owner */
     bool is_cancelled;          /* its cancel is under way */
     bool is_silent;             /* if that succeeds, its session says E instead of T */
     struct lq_session *session; /* NULL: nobody is told the answer */

@@ -213,7 +213,7 @@ static void put_answer(const struct lq_request *request, const struct lq_answer 
  * session began to end since it was decoded, it is taken back in its turn. */
 static void on_open(struct lq_hub *hub, struct lq_request *request)
 {
-    if (request->is_open) {
+    if (request->is_open || request->is_cancelled) {
         return;
     }
     request->is_open = true;
@@ -300,6 +300,8 @@ static void cancel(struct lq_hub *hub, struct lq_request *request)
     }
     request->is_cancelled = true;
     end_wait(hub, request);
+    unlist_by_owner(hub, request); /* the next C of that name is for another one */
+    request->is_open = false;
     hub->backend->ops->cancel(hub->backend, request);
     lq_requests_take_answers(hub);
 }

@@ -181,6 +181,19 @@ START_TEST(held_acquires_can_be_cancelled)
 }
 END_TEST
 
+/* The first one's answer is still on its way when the second cancel comes. */
+START_TEST(two_cancels_end_two_acquires_of_one_name)
+{
+    struct lq_rig_client *client = lq_nodes_connect(&nodes, 2);
+    lq_rig_say(client, "A 0 30 5 key; A 30 5 7 key; A 30 5 7 key");
+    lq_nodes_advance(&nodes, 50);
+    LQ_HEARS(client, "A 1 5 key");
+    lq_rig_say(client, "C 7 key; C 7 key");
+    lq_nodes_advance(&nodes, 50);
+    LQ_HEARS(client, "T 7 key; T 7 key");
+}
+END_TEST
+
 START_TEST(held_acquires_that_do_not_wait_end_with_b_after_a_second)
 {
     struct lq_rig_client *client = lq_nodes_connect(&nodes, 2);
@@ -313,6 +326,7 @@ static Suite *home_suite(void)
     tcase_add_test(three, nothing_is_numbered_without_a_leader);
     tcase_add_test(three, held_acquires_end_with_t_at_the_end_of_their_wait);
     tcase_add_test(three, held_acquires_can_be_cancelled);
+    tcase_add_test(three, two_cancels_end_two_acquires_of_one_name);
     tcase_add_test(three, held_acquires_that_do_not_wait_end_with_b_after_a_second);
     tcase_add_test(three, held_releases_and_renewals_close_their_session_after_ten_seconds);
     tcase_add_test(three, held_requests_go_on_in_their_order_when_there_is_a_leader);
