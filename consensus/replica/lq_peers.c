@@ -215,16 +215,19 @@ enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct
 {
     struct lq_peer *peer = lq_peer_find(replica, hello->from);
     enum lq_link_verdict verdict;
+    bool is_old_life;
     if (hello->cluster != replica->options.cluster) {
         return LQ_LINK_WRONG_CLUSTER;
     }
     if (hello->to != replica->options.node || hello->from == replica->options.node) {
         return LQ_LINK_WRONG_NODE;
     }
-    if (peer != NULL && hello->boot < peer->boot) {
-        return LQ_LINK_OLD_LIFE;
+    /* A disk that is new counts its lives anew: that is what is to be told of it. */
+    is_old_life = peer != NULL && hello->boot < peer->boot;
+    verdict = is_old_life && !hello->is_blank ? LQ_LINK_OLD_LIFE : judge_disk(replica, hello);
+    if (verdict == LQ_LINK_OK && is_old_life) {
+        verdict = LQ_LINK_OLD_LIFE;
     }
-    verdict = judge_disk(replica, hello);
     if (verdict != LQ_LINK_OK) {
         return verdict;
     }
