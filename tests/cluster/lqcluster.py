@@ -103,7 +103,7 @@ class Node(lqserver.Server):
         """(status, body): the body read as JSON if it is that, else as text. (0, "") when nobody answers."""
         connection = http.client.HTTPConnection(*self.admin, timeout=timeout)
         try:
-            headers = {"Content-Type": "application/json"} if body is not None else {}
+            headers = {"Content-Type": "application/json"} if method == "POST" else {}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
             text = response.read().decode()
