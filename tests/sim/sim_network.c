@@ -3,7 +3,9 @@
  * receiver does not have is answered with a reset. Dialling goes on as long as an end has none.
  *
  * TCP sends again what a blocked way swallows, so messages wait there until the way is open, or the
- * connection is given up after some 12 seconds, by each end for itself. */
+ * connection is given up after some 12 seconds, by each end for itself. In some runs they are lost
+ * instead, but never a hello: an end that does not get it would have no link, and the other one
+ * would never learn of that. */
 #include "sim_network.h"
 
 #include "lq_mem.h"
@@ -198,7 +200,7 @@ static void on_arrival(struct sim *sim, void *argument)
     lq_list_remove(&input->in_list);
     if (!way->is_blocked) {
         arrive(sim, input);
-    } else if (sim->network.drops_blocked) {
+    } else if (sim->network.drops_blocked && input->kind != SIM_INPUT_LINK_UP) {
         sim_network_leave(sim, input);
         lq_free(input);
     } else {
