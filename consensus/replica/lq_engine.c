@@ -256,6 +256,17 @@ static void forget_silent_leader(struct lq_engine *engine)
     }
 }
 
+/* A candidate whose vote led to nothing asks in advance again, and has no leave to disturb a leader
+ * any more. Raft alone would begin one real vote after the other: the term of a node that does not
+ * hear its leader would grow, and depose that leader in the end. */
+static void back_to_pre_vote(struct lq_engine *engine)
+{
+    if (engine->raft.state == RAFT_CANDIDATE) {
+        engine->raft.candidate_state.in_pre_vote = true;
+        engine->raft.candidate_state.disrupt_leader = false;
+    }
+}
+
 /* Raft counts entries, not bytes: as many as the log's average allows. */
 static void limit_inflight(struct lq_engine *engine)
 {
@@ -285,6 +296,7 @@ void lq_engine_tick(struct lq_engine *engine)
     } else if (lq_engine_is_sole_voter(engine) && engine->raft.state == RAFT_FOLLOWER) {
         lq_engine_raise_term(engine);
     }
+    back_to_pre_vote(engine);
     (void)lq_engine_step(engine, &event, false);
     engine->is_beating = false;
 }

@@ -214,14 +214,15 @@ static void receive_vote(struct lq_engine *engine, uint32_t node, const struct l
 }
 
 /* Raft looks at a candidate's fields before it looks whether it is one: in another state they are
- * bytes of something else. */
+ * bytes of something else. A vote in advance that was given for another term than the next one does
+ * not count. */
 static void receive_vote_result(struct lq_engine *engine, uint32_t node,
                                 const struct lq_message *message)
 {
     struct raft_message result = {.type = RAFT_REQUEST_VOTE_RESULT};
     if (engine->raft.state != RAFT_CANDIDATE ||
         (engine->raft.candidate_state.in_pre_vote && message->is_granted &&
-         message->term > engine->raft.current_term + 1)) {
+         message->term != engine->raft.current_term + 1)) {
         return;
     }
     result.request_vote_result.version = VOTE_RESULT_VERSION;

@@ -139,6 +139,50 @@ START_TEST(votes_in_advance_elect_nobody)
 }
 END_TEST
 
+/* Raft alone would begin one real vote after the other, and depose the leader of the others when it
+ * hears of them again. */
+START_TEST(after_a_vote_that_failed_votes_are_asked_for_in_advance_again)
+{
+    const struct lq_message *ask;
+    lq_engines_start_all(&engines, 1);
+    engines.is_mute = true;
+    ck_assert(lq_engine_skip_timeout(one->engine));
+    give_vote(2, 2, true);
+    ck_assert_uint_eq(lq_engine_term(one->engine), 2);
+    lq_engines_advance(&engines, 10 * LQ_ENGINES_ELECTION_MS);
+    ck_assert_uint_eq(lq_engine_term(one->engine), 2);
+    ask = &lq_engines_last(&engines, 1, 2, LQ_MESSAGE_VOTE)->message;
+    ck_assert(ask->is_pre_vote);
+    ck_assert_uint_eq(ask->term, 3);
+    give_vote(3, 2, true); /* in advance, for the vote that failed */
+    ck_assert_uint_eq(lq_engine_term(one->engine), 2);
+    give_vote(3, 3, true);
+    ck_assert_uint_eq(lq_engine_term(one->engine), 3);
+    give_vote(2, 3, false);
+    ck_assert_int_eq(lq_engine_role(one->engine), LQ_ENGINE_LEADER);
+}
+END_TEST
+
+/* The leave to disturb a leader, which comes with a transfer, is for one vote. */
+START_TEST(a_transfer_that_failed_disturbs_nobody_later)
+{
+    const struct lq_message *ask;
+    lq_engines_start_all(&engines, 1);
+    engines.is_mute = true;
+    heartbeat(3, 2);
+    lq_engines_feed(&engines, 1, 3,
+                    &(struct lq_message){
+                        .kind = LQ_MESSAGE_TIMEOUT_NOW, .term = 2, .last_index = 1, .last_term = 1},
+                    NULL);
+    ask = &lq_engines_last(&engines, 1, 2, LQ_MESSAGE_VOTE)->message;
+    ck_assert(!ask->is_pre_vote && ask->is_disrupting);
+    lq_engines_advance(&engines, 3 * LQ_ENGINES_ELECTION_MS);
+    ask = &lq_engines_last(&engines, 1, 2, LQ_MESSAGE_VOTE)->message;
+    ck_assert(ask->is_pre_vote && !ask->is_disrupting);
+    ck_assert_uint_eq(lq_engine_term(one->engine), 3);
+}
+END_TEST
+
 START_TEST(one_vote_in_a_term_also_after_a_restart)
 {
     struct lq_message ask = {
@@ -361,6 +405,8 @@ static Suite *engine_suite(void)
     tcase_add_test(tcase, the_result_of_a_vote_is_ignored_by_whoever_is_no_candidate);
     tcase_add_test(tcase, a_leader_ignores_the_result_of_a_vote);
     tcase_add_test(tcase, votes_in_advance_elect_nobody);
+    tcase_add_test(tcase, after_a_vote_that_failed_votes_are_asked_for_in_advance_again);
+    tcase_add_test(tcase, a_transfer_that_failed_disturbs_nobody_later);
     tcase_add_test(tcase, one_vote_in_a_term_also_after_a_restart);
     tcase_add_test(tcase, the_sole_voter_elects_itself_in_a_new_term);
     tcase_add_test(tcase, the_sole_voter_gets_a_new_term_also_when_it_does_not_wait);
