@@ -351,14 +351,15 @@ static void watch_origins(struct lq_replica *replica)
     }
 }
 
-/* What this node learns after a link was made may tell that the peer's disk was lost. */
+/* What this node learns after a link was made may tell that the peer's disk was lost: it is known
+ * by an earlier life. Or by a later one, and the link is only not closed yet. */
 static void unlink_lost(struct lq_replica *replica, struct lq_peer *peer)
 {
     if (peer->is_linked && lq_peer_lost_disk(replica, peer)) {
         lq_effects_put(&replica->effects,
                        &(struct lq_effect){.kind = LQ_EFFECT_UNLINK,
                                            .node = peer->node,
-                                           .text = "it was a member before and came back blank"});
+                                           .text = "it began blank, and is known by another life"});
         lq_replica_link_down(replica, peer->node, false);
     }
 }

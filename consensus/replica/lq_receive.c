@@ -194,7 +194,7 @@ bool lq_replica_receive(struct lq_replica *replica, uint32_t node, const uint8_t
         return true;
     }
     if (lq_peer_lost_disk(replica, peer)) {
-        return false;
+        return true; /* nothing it says counts; its link is closed when the turn comes to that */
     }
     is_good = dispatch(replica, node, &message);
     lq_replica_watch_role(replica);

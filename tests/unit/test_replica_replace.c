@@ -201,6 +201,47 @@ START_TEST(a_new_leader_that_is_not_asked_leaves_it)
 }
 END_TEST
 
+/* ---- Old lives. */
+
+/* The origin of another life of node 4 is opened. */
+static void open_later_life_of_four(void)
+{
+    uint64_t boot = lq_nodes_status(&nodes, 4).boot;
+    struct lq_message open = {.kind = LQ_MESSAGE_OPEN, .incarnation = (boot + 1) << 32 | 1};
+    struct lq_buffer buffer;
+    const uint8_t *body;
+    size_t len, used;
+    lq_buffer_init(&buffer);
+    lq_message_put(&buffer, &open, NULL, NULL);
+    ck_assert_int_eq(
+        lq_message_unframe(buffer.bytes, buffer.len, LQ_MESSAGE_MAX, &body, &len, &used),
+        LQ_FRAMED_ONE);
+    ck_assert(lq_replica_receive(leader(), 4, body, len));
+    lq_buffer_done(&buffer);
+}
+
+/* Node 2 stood still, and reads of node 4's next life before what the one before had sent: that is
+ * ignored, but they are messages. */
+START_TEST(what_comes_late_from_an_earlier_life_is_no_offence)
+{
+    struct lq_origin_state origin;
+    uint64_t boot;
+    add_four();
+    boot = lq_nodes_status(&nodes, 4).boot;
+    nodes.nodes[2].is_paused = true;
+    for (uint32_t id = 1; id <= 3; id++) {
+        nodes.is_cut[id][4] = true;
+    }
+    open_later_life_of_four();
+    lq_nodes_advance(&nodes, 200);
+    nodes.nodes[2].is_paused = false;
+    lq_nodes_advance(&nodes, 100);
+    ck_assert(lq_table_origin(lq_replica_table(nodes.nodes[2].replica), 4, &origin));
+    ck_assert_uint_eq(origin.id.incarnation >> 32, boot + 1);
+    ck_assert(lq_nodes_status(&nodes, 2).is_serving);
+}
+END_TEST
+
 /* ---- It is refused. */
 
 START_TEST(senseless_requests_are_refused)
@@ -314,6 +355,7 @@ static Suite *replace_suite(void)
     tcase_add_test(tcase, a_member_takes_the_place_of_another);
     tcase_add_loop_test(tcase, a_new_leader_goes_on_when_it_is_asked, 0, 30);
     tcase_add_test(tcase, a_new_leader_that_is_not_asked_leaves_it);
+    tcase_add_test(tcase, what_comes_late_from_an_earlier_life_is_no_offence);
     tcase_add_test(tcase, senseless_requests_are_refused);
     tcase_add_test(tcase, one_at_a_time);
     tcase_add_test(tcase, an_address_in_use_ends_it);
