@@ -47,8 +47,7 @@ START_TEST(an_identity_stays)
     ck_assert(!exists("identity.tmp"));
     text = read_file("identity");
     lq_buffer_add(&text, "", 1);
-    ck_assert_str_eq((const char *)text.bytes,
-                     "loquet-data 1\ncluster 00000000000000c1\nnode 3\n");
+    ck_assert_str_eq((const char *)text.bytes, "loquet-data 1\ncluster 00000000000000c1\nnode 3\n");
     lq_buffer_done(&text);
     lq_datadir_close(&dir);
 }
