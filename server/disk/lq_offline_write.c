@@ -57,6 +57,7 @@ static bool give_name(struct lq_datadir *dir, const char *to)
                                to);
     }
     if (error == 0) {
+        (void)snprintf(dir->path, sizeof dir->path, "%s", to); /* shorter than the one before */
         error = lq_file_open(dir->fd, "..", O_RDONLY | O_DIRECTORY, &fd);
     }
     if (error == 0) {
