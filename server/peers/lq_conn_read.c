@@ -80,11 +80,11 @@ static void take_frames(struct lq_conn *conn)
 static size_t make_room(struct lq_conn *conn, size_t max)
 {
     struct lq_buffer *in = &conn->in;
-    size_t base = conn->state == LQ_CONN_UP ? LQ_PIECE_BYTES : FIRST_BYTES, room;
+    size_t base = conn->state == LQ_CONN_UP ? LQ_PIECE_BYTES : FIRST_BYTES;
+    size_t kept = in->len, room;
     if (in->cap < base) {
-        size_t len = in->len;
-        (void)lq_buffer_extend(in, base - len);
-        in->len = len;
+        (void)lq_buffer_extend(in, base - kept);
+        in->len = kept;
     }
     room = in->cap > in->len ? in->cap - in->len : in->len;
     return room < max ? room : max;
