@@ -6,6 +6,7 @@
 #include "lq_clock.h"
 #include "lq_links_impl.h"
 #include "lq_test.h"
+#include "support/hot_assert.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -67,7 +68,7 @@ static inline struct told *told_by(struct node *node, uint32_t peer)
 static inline void user_wake(void *context)
 {
     struct node *node = context;
-    ck_assert_uint_eq(node->rig->inside, 0);
+    LQ_HOT_ASSERT(node->rig->inside == 0);
     node->is_woken = true;
 }
 
@@ -75,8 +76,8 @@ static inline void user_wake(void *context)
 static inline struct node *announced(void *context)
 {
     struct node *node = context;
-    ck_assert_uint_eq(node->rig->inside, 0);
-    ck_assert(node->is_woken);
+    LQ_HOT_ASSERT(node->rig->inside == 0);
+    LQ_HOT_ASSERT(node->is_woken);
     node->is_woken = false;
     return node;
 }
@@ -84,7 +85,7 @@ static inline struct node *announced(void *context)
 static inline bool user_can_greet(void *context)
 {
     struct node *node = context;
-    ck_assert_uint_eq(node->rig->inside, 0);
+    LQ_HOT_ASSERT(node->rig->inside == 0);
     return !node->cannot_greet;
 }
 
@@ -128,11 +129,11 @@ static inline void user_down(void *context, uint32_t peer, bool is_refused)
     struct node *node = announced(context);
     struct told *told = told_by(node, peer);
     if (is_refused) {
-        ck_assert(!told->is_linked); /* the break was told before */
+        LQ_HOT_ASSERT(!told->is_linked); /* the break was told before */
         told->refused_downs++;
         told->refused_down_ms = lq_clock_ms();
     } else {
-        ck_assert(told->is_linked);
+        LQ_HOT_ASSERT(told->is_linked);
         told->downs++;
         told->down_ms = lq_clock_ms();
     }
@@ -142,14 +143,14 @@ static inline void user_down(void *context, uint32_t peer, bool is_refused)
 static inline void user_full(void *context, uint32_t peer, bool is_full)
 {
     struct told *told = told_by(announced(context), peer);
-    ck_assert(told->is_linked && told->is_full != is_full);
+    LQ_HOT_ASSERT(told->is_linked && told->is_full != is_full);
     told->is_full = is_full;
 }
 
 static inline void user_refused(void *context, uint32_t peer, enum lq_link_verdict reason)
 {
     struct told *told = told_by(announced(context), peer);
-    ck_assert(reason != LQ_LINK_OK);
+    LQ_HOT_ASSERT(reason != LQ_LINK_OK);
     told->refusals++;
     told->refusal = reason;
 }
@@ -167,7 +168,7 @@ static inline bool user_message(void *context, uint32_t peer, const uint8_t *bod
     struct node *node = announced(context);
     struct told *told = told_by(node, peer);
     uint32_t parts[2];
-    ck_assert(told->is_linked);
+    LQ_HOT_ASSERT(told->is_linked);
     if (len < sizeof parts) {
         return false;
     }
@@ -211,7 +212,7 @@ static inline void node_start(struct node *node)
     memset(node->told, 0, sizeof node->told);
     (void)snprintf(address, sizeof address, "127.0.0.1:%u", node->port);
     node->links = lq_links_new(&node->rig->loop, &options, &user);
-    ck_assert(lq_links_listen(node->links, address));
+    LQ_HOT_ASSERT(lq_links_listen(node->links, address));
 }
 
 static inline void node_stop(struct node *node)
@@ -226,7 +227,7 @@ static inline void add_member(struct lq_members *members, uint32_t node, unsigne
 {
     char address[32];
     (void)snprintf(address, sizeof address, "127.0.0.1:%u", port);
-    ck_assert(lq_members_add(members, node, address, LQ_ROLE_VOTER));
+    LQ_HOT_ASSERT(lq_members_add(members, node, address, LQ_ROLE_VOTER));
 }
 
 static inline void node_set_members(struct node *node, const struct lq_members *members)
