@@ -53,7 +53,8 @@ enum loquet_result lq_driver_set_endpoints(struct lq_driver *driver, const char 
 
     LQ_CHECK(!lq_driver_is_busy(driver));
     driver->error[0] = '\0';
-    if (!lq_endpoints_parse(&endpoints, text, driver->error, sizeof driver->error)) {
+    if (!lq_endpoints_parse(&endpoints, text, LQ_ENDPOINTS_PORT, driver->error,
+                            sizeof driver->error)) {
         return LOQUET_INVALID;
     }
     if (!lq_endpoints_resolve(&endpoints, driver->error, sizeof driver->error)) {

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_PORT "7311"
-
 static bool copy_port(struct lq_endpoint *endpoint, const char *port, size_t len)
 {
     unsigned long value;
@@ -30,7 +28,8 @@ static bool copy_host(struct lq_endpoint *endpoint, const char *host, size_t len
 }
 
 /* Reads one "HOST", "HOST:PORT", "[IPV6]" or "[IPV6]:PORT". Returns NULL, or what is wrong. */
-static const char *parse_one(struct lq_endpoint *endpoint, const char *text, size_t len)
+static const char *parse_one(struct lq_endpoint *endpoint, const char *text, size_t len,
+                             const char *default_port)
 {
     const char *host = text, *rest, *end = text + len;
     size_t host_len;
@@ -54,9 +53,12 @@ static const char *parse_one(struct lq_endpoint *endpoint, const char *text, siz
     if (!copy_host(endpoint, host, host_len)) {
         return "the host is missing or cannot be a name; write HOST:PORT";
     }
-    if (rest == end) {
-        memcpy(endpoint->port, DEFAULT_PORT, sizeof DEFAULT_PORT);
+    if (rest == end && default_port != NULL) {
+        (void)snprintf(endpoint->port, sizeof endpoint->port, "%s", default_port);
         return NULL;
+    }
+    if (rest == end) {
+        return "the port is missing; write HOST:PORT";
     }
     if (*rest != ':' || !copy_port(endpoint, rest + 1, (size_t)(end - rest - 1))) {
         return "the port must be a number from 1 to 65535; write HOST:PORT";
@@ -64,8 +66,8 @@ static const char *parse_one(struct lq_endpoint *endpoint, const char *text, siz
     return NULL;
 }
 
-bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text, char *ret_error,
-                        size_t error_cap)
+bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text,
+                        const char *default_port, char *ret_error, size_t error_cap)
 {
     const char *at = text;
 
@@ -77,7 +79,7 @@ bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text, ch
             (void)snprintf(ret_error, error_cap, "more than %d endpoints", LQ_ENDPOINTS_MAX);
             return false;
         }
-        fault = parse_one(&ret_endpoints->items[ret_endpoints->n], at, len);
+        fault = parse_one(&ret_endpoints->items[ret_endpoints->n], at, len, default_port);
         if (fault != NULL) {
             (void)snprintf(ret_error, error_cap, "endpoint '%.*s': %s", len < 80 ? (int)len : 80,
                            at, fault);

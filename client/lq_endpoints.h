@@ -28,11 +28,14 @@ struct lq_endpoints {
     struct lq_address addresses[LQ_ADDRESSES_MAX];
 };
 
+/* The port of a server that is named without one. */
+#define LQ_ENDPOINTS_PORT "7311"
+
 /* Reads a list. Pure. On failure returns false, with what is wrong and how to mend it in
- * `ret_error` (zero-terminated); `ret_endpoints` is undefined then. Without :PORT the port is 7311.
- */
-bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text, char *ret_error,
-                        size_t error_cap);
+ * `ret_error` (zero-terminated); `ret_endpoints` is undefined then. Without :PORT the port is
+ * `default_port`, or there is a fault when that is NULL. */
+bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text,
+                        const char *default_port, char *ret_error, size_t error_cap);
 
 /* Looks the hosts up; may block for as long as the system's resolver does. False when none has an
  * address, with the reason in `ret_error`. */

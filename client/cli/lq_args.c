@@ -64,6 +64,19 @@ static const char *take_endpoints(struct lq_cli *cli, const char *value)
     return *value == '\0' ? "give HOST:PORT[,HOST:PORT...]" : NULL;
 }
 
+static const char *take_admin(struct lq_cli *cli, const char *value)
+{
+    cli->admin = value;
+    return *value == '\0' ? "give HOST:PORT[,HOST:PORT...]" : NULL;
+}
+
+static const char *take_no_wait(struct lq_cli *cli, const char *value)
+{
+    (void)value;
+    cli->no_wait = true;
+    return NULL;
+}
+
 static const char *take_json(struct lq_cli *cli, const char *value)
 {
     (void)value;
@@ -82,8 +95,14 @@ const struct lq_cli_option lq_cli_options[] = {
     {"endpoints", "HOST:PORT[,...]",
      "servers to talk to (default: LOQUET_ENDPOINTS, else 127.0.0.1:7311)", LQ_CLI_SERVER,
      take_endpoints},
-    {"wait", "S", "wait up to S seconds for the lock, 0 to 255 (default 0: one attempt)",
+    {"admin", "HOST:PORT[,...]",
+     "admin addresses of the nodes (default: LOQUET_ADMIN, else 127.0.0.1:7313)", LQ_CLI_ADMIN,
+     take_admin},
+    {"wait", "S",
+     "wait up to S seconds, 0 to 255: for a lock (default 0: one attempt), or for a change of "
+     "members (default 60)",
      LQ_CLI_WAIT, take_wait},
+    {"no-wait", NULL, "do not wait until the change is in effect", LQ_CLI_NO_WAIT, take_no_wait},
     {"lease", "S", "length of the lease in seconds, 1 to 255 (default 30)", LQ_CLI_LEASE,
      take_lease},
     {"json", NULL, "print one JSON object instead of text", LQ_CLI_COMMON, take_json},
@@ -175,14 +194,15 @@ static bool choose_command(struct lq_cli *cli, const char *name)
 static bool check_arguments(const struct lq_cli *cli)
 {
     int n = cli->n_arguments, wanted = cli->command->n_arguments;
+    bool is_over = n > wanted + cli->command->n_optional && !cli->command->runs_command;
     const char *key = n > 0 ? cli->arguments[0] : "";
 
-    if (n < wanted || (n > wanted && !cli->command->runs_command)) {
+    if (n < wanted || is_over) {
         return refuse(cli, n < wanted ? "too few arguments for" : "too many arguments for",
                       command_name(cli),
                       cli->command->usage[0] == '\0' ? "it takes none" : cli->command->usage);
     }
-    if (wanted > 0 && !lq_key_is_valid((const uint8_t *)key, strlen(key))) {
+    if (cli->command->has_key && !lq_key_is_valid((const uint8_t *)key, strlen(key))) {
         return refuse(cli, "key", strlen(key) < 100 ? key : "(long)",
                       "a key is 1 to 1024 bytes of UTF-8 without line feed");
     }

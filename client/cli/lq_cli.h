@@ -13,13 +13,16 @@
 #define LQ_CLI_WAIT_MS 0
 #define LQ_CLI_LEASE_S 30
 
+/* The same of `member`: a standby of usual size has caught up by then. */
+#define LQ_CLI_CHANGE_WAIT_MS 60000
+
 struct lq_cli_command;
 
 /* What was asked for. */
 struct lq_cli {
     const struct lq_cli_command *command;
-    const char *endpoints;
-    bool json, help;
+    const char *endpoints, *admin;
+    bool json, help, no_wait;
     uint32_t wait_ms, lease_s;
     unsigned used; /* options that were given, of enum lq_cli_option_set */
     int n_arguments;
@@ -34,6 +37,8 @@ enum lq_cli_option_set {
     LQ_CLI_SERVER = 2, /* --endpoints */
     LQ_CLI_WAIT = 4,
     LQ_CLI_LEASE = 8,
+    LQ_CLI_ADMIN = 16, /* --admin */
+    LQ_CLI_NO_WAIT = 32,
 };
 
 struct lq_cli_command {
@@ -42,7 +47,9 @@ struct lq_cli_command {
     const char *summary; /* one line */
     const char *details; /* more, for its --help; lines of at most 80 columns */
     unsigned options;    /* of enum lq_cli_option_set */
-    int n_arguments;     /* exactly so many; run: at least so many */
+    int n_arguments;     /* so many; run: at least so many */
+    int n_optional;      /* and so many more may follow */
+    bool has_key;        /* the first argument is a key; else it is the action of `member` */
     bool runs_command;   /* arguments from the second on are a command with options of its own */
     enum lq_exit (*run)(const struct lq_cli *cli);
 };
@@ -55,6 +62,8 @@ enum lq_exit lq_cmd_release(const struct lq_cli *cli);
 enum lq_exit lq_cmd_renew(const struct lq_cli *cli);
 enum lq_exit lq_cmd_run(const struct lq_cli *cli);
 enum lq_exit lq_cmd_ping(const struct lq_cli *cli);
+enum lq_exit lq_cmd_status(const struct lq_cli *cli);
+enum lq_exit lq_cmd_member(const struct lq_cli *cli);
 enum lq_exit lq_cmd_version(const struct lq_cli *cli);
 
 #endif

@@ -2,13 +2,17 @@
 
 const struct lq_exit_row lq_exit_table[] = {
     {"0", "done; for run: the command's own status, whatever it is"},
-    {"64", "usage: an option, a key or a token is wrong"},
-    {"69", "unavailable: no server could be reached, certainly nothing was done"},
+    {"64", "usage: an option, a key, a token or another argument is wrong"},
+    {"69",
+     "unavailable: no server could be reached, or none that leads; certainly nothing was done"},
     {"70", "unknown outcome: the request may or may not have taken effect"},
     {"71", "the system refused something (processes, memory)"},
     {"74", "the result could not be written; a lock just acquired was released again"},
-    {"75", "not acquired: timeout (held by another) or busy (the server is at a limit)"},
+    {"75", "not acquired: timeout (held by another) or busy (the server is at a limit); member: "
+           "busy with another change"},
     {"76", "not held: the lock was lost while the command ran, or the token does not hold it"},
+    {"77", "status: a node did not answer, or no leader is known"},
+    {"78", "member: the cluster refused the change, which cannot be made"},
     {"126", "run: the command cannot be executed"},
     {"127", "run: the command was not found"},
     {"128+n", "ended by signal n: the command of run, or the waiting for the lock"},

@@ -15,6 +15,8 @@ enum lq_exit {
     LQ_EXIT_OUTPUT = 74,
     LQ_EXIT_NOT_ACQUIRED = 75,
     LQ_EXIT_NOT_HELD = 76,
+    LQ_EXIT_DEGRADED = 77,
+    LQ_EXIT_REFUSED = 78,
     LQ_EXIT_NOT_EXECUTABLE = 126,
     LQ_EXIT_NOT_FOUND = 127,
     LQ_EXIT_SIGNAL = 128, /* plus its number */

@@ -99,7 +99,7 @@ enum lq_exit lq_out_fail(const struct lq_cli *cli, const char *result, enum lq_e
     if (cli->json) {
         json_t *object = lq_out_object(cli, result);
         if (cli->n_arguments > 0) {
-            lq_out_set_text(object, "key", cli->arguments[0]);
+            lq_out_set_text(object, cli->command->has_key ? "key" : "action", cli->arguments[0]);
         }
         lq_out_set_text(object, "message", message);
         lq_out_set_number(object, "exit", (uint64_t)code);

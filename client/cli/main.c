@@ -7,6 +7,19 @@
 
 #define WAIT_AND_LEASE (LQ_CLI_COMMON | LQ_CLI_SERVER | LQ_CLI_WAIT | LQ_CLI_LEASE)
 
+#define MEMBER_DETAILS                                                                             \
+    "Actions:\n"                                                                                   \
+    "  list                       the members, their addresses and roles\n"                        \
+    "  add NODE ADDRESS           a new node, HOST:PORT of its peer port; a standby at first\n"    \
+    "  promote NODE               a standby becomes a voter, once it has caught up\n"              \
+    "  demote NODE                a voter becomes a standby\n"                                     \
+    "  remove NODE                a member leaves, and never comes back under this id\n"           \
+    "  replace OLD NEW ADDRESS    a new node takes the place of another, step by step\n"           \
+    "  transfer [NODE]            leadership goes to that voter, or to the one that is furthest\n" \
+    "\n"                                                                                           \
+    "Changes are made by the leader, so give the admin addresses of all nodes. They are safe to\n" \
+    "repeat. Unless --no-wait is given, loquet waits until the change is in effect.\n"
+
 const struct lq_cli_command lq_cli_commands[] = {
     {.name = "acquire",
      .usage = "KEY",
@@ -16,6 +29,7 @@ const struct lq_cli_command lq_cli_commands[] = {
                 "refuse lower tokens.\n",
      .options = WAIT_AND_LEASE,
      .n_arguments = 1,
+     .has_key = true,
      .run = lq_cmd_acquire},
     {.name = "release",
      .usage = "KEY TOKEN",
@@ -23,6 +37,7 @@ const struct lq_cli_command lq_cli_commands[] = {
      .details = "Exits with 76 when the token does not hold the key (any more).\n",
      .options = LQ_CLI_COMMON | LQ_CLI_SERVER,
      .n_arguments = 2,
+     .has_key = true,
      .run = lq_cmd_release},
     {.name = "renew",
      .usage = "KEY TOKEN",
@@ -30,6 +45,7 @@ const struct lq_cli_command lq_cli_commands[] = {
      .details = "Exits with 76 when the token does not hold the key (any more).\n",
      .options = LQ_CLI_COMMON | LQ_CLI_SERVER | LQ_CLI_LEASE,
      .n_arguments = 2,
+     .has_key = true,
      .run = lq_cmd_renew},
     {.name = "run",
      .usage = "KEY [--] COMMAND [ARGUMENT]...",
@@ -47,6 +63,7 @@ const struct lq_cli_command lq_cli_commands[] = {
          "ends the group and releases the lock.\n",
      .options = WAIT_AND_LEASE,
      .n_arguments = 2,
+     .has_key = true,
      .runs_command = true,
      .run = lq_cmd_run},
     {.name = "ping",
@@ -55,6 +72,22 @@ const struct lq_cli_command lq_cli_commands[] = {
      .details = "",
      .options = LQ_CLI_COMMON | LQ_CLI_SERVER,
      .run = lq_cmd_ping},
+    {.name = "status",
+     .usage = "",
+     .summary = "Show the nodes of a cluster, one per line",
+     .details =
+         "Asks the admin address of each node that is given. Exits with 0 if all answered and\n"
+         "a leader is known, with 77 if not, and with 69 if none answered.\n",
+     .options = LQ_CLI_COMMON | LQ_CLI_ADMIN,
+     .run = lq_cmd_status},
+    {.name = "member",
+     .usage = "ACTION [ARGUMENT]...",
+     .summary = "Show or change the members of a cluster, or who leads it",
+     .details = MEMBER_DETAILS,
+     .options = LQ_CLI_COMMON | LQ_CLI_ADMIN | LQ_CLI_WAIT | LQ_CLI_NO_WAIT,
+     .n_arguments = 1,
+     .n_optional = 3,
+     .run = lq_cmd_member},
     {.name = "version",
      .usage = "",
      .summary = "Print the version",

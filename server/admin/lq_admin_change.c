@@ -123,6 +123,7 @@ static struct lq_admin_answer not_leader(const struct lq_node_view *view)
             : lq_admin_fault(MHD_HTTP_CONFLICT, "not_leader",
                              "node %" PRIu32 " does not lead: ask node %" PRIu32 "'s admin address",
                              view->node, leader);
+    lq_admin_set_node(answer.json, "node", view->node);
     lq_admin_set_node(answer.json, "leader", leader);
     return answer;
 }

@@ -2,7 +2,7 @@
 
 from clicase import CliCase
 
-COMMANDS = ("acquire", "release", "renew", "run", "ping", "version")
+COMMANDS = ("acquire", "release", "renew", "run", "ping", "status", "member", "version")
 
 
 class Usage(CliCase):
@@ -11,10 +11,10 @@ class Usage(CliCase):
     def test_help_names_commands_options_and_exit_codes(self):
         status, out, err = self.loquet("--help")
         self.assertEqual((status, err), (0, ""))
-        for word in COMMANDS + ("--endpoints", "--json", "LOQUET_ENDPOINTS", "127.0.0.1:7311"):
+        for word in COMMANDS + ("--endpoints", "--admin", "--json", "LOQUET_ENDPOINTS", "127.0.0.1:7311"):
             self.assertIn(word, out)
         codes = [line.split()[0] for line in out.partition("Exit codes:\n")[2].splitlines()]
-        self.assertEqual(codes, "0 64 69 70 71 74 75 76 126 127 128+n".split())
+        self.assertEqual(codes, "0 64 69 70 71 74 75 76 77 78 126 127 128+n".split())
 
     def test_help_of_each_command(self):
         for command in COMMANDS:
@@ -24,7 +24,7 @@ class Usage(CliCase):
                     self.assertEqual((status, err), (0, ""))
                 self.assertIn("--json", self.loquet(command, "--help")[1])
                 wait = "--wait" in self.loquet(command, "--help")[1]
-                self.assertEqual(wait, command in ("acquire", "run"))
+                self.assertEqual(wait, command in ("acquire", "run", "member"))
 
     def test_version(self):
         self.assertRegex(self.loquet("version")[1], r"^loquet \d+\.\d+\.\d+\n$")
@@ -67,6 +67,11 @@ class Usage(CliCase):
             (("--endpoints", "h:0", "ping"), "--endpoints"),
             (("--endpoints", "", "ping"), "--endpoints"),
             (("--endpoints", "::1", "ping"), "brackets"),
+            (("status", "x"), "takes none"),
+            (("status", "--endpoints", "h:1"), "--endpoints"),
+            (("ping", "--admin", "h:1"), "--admin"),
+            (("status", "--admin", ""), "--admin"),
+            (("status", "--admin", "h:0"), "--admin"),
         ):
             with self.subTest(words):
                 status, out, err = self.loquet(*words)

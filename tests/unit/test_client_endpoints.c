@@ -30,7 +30,8 @@ START_TEST(lists_of_endpoints)
 {
     static struct lq_endpoints endpoints;
     char error[200] = "";
-    bool valid = lq_endpoints_parse(&endpoints, lists[_i].text, error, sizeof error);
+    bool valid =
+        lq_endpoints_parse(&endpoints, lists[_i].text, LQ_ENDPOINTS_PORT, error, sizeof error);
 
     ck_assert_msg(valid == (lists[_i].host != NULL), "'%s': %s", lists[_i].text, error);
     if (valid) {
