@@ -1,0 +1,71 @@
+"""The service as a whole: every request is answered at most once and in time, connections end for a reason, and after
+the faults everybody gets on."""
+
+from history import NS
+
+
+def check_answers(case):
+    for text, events in case.history.complaints:
+        case.report("answers", text, *events)
+    case.checked["answers"] += case.history.operations()
+
+
+def check_connections(case):
+    """A connection ends because its client wants it, or because of a fault of its node."""
+    for conn in case.history.connections.values():
+        case.checked["connections"] += 1
+        begin = conn.last_answer or conn.opened
+        if conn.error is not None and not case.excused(conn.node, begin, conn.error["t"]):
+            case.report("connections", "E %s without a fault of node %s" % (conn.error.get("code"), conn.node), conn.error)
+        elif conn.close_event is not None and conn.close_event["why"] != "own":
+            if conn.error is None and conn.shut is None and not case.excused(conn.node, conn.closed, conn.closed):
+                text = "the connection of client %s ended (%s), though node %s was up" % (
+                    conn.client, conn.close_event["why"], conn.node)  # fmt: skip
+                case.report("connections", text, conn.open_event, conn.close_event)
+
+
+def check_answered(case):
+    """What is open is answered when it is due, or its connection ends."""
+    for operation in case.history.acquires + case.history.touches:
+        if operation.outcome is not None and operation.outcome != "A":
+            _check_due(case, operation, operation.answered)
+        elif operation.outcome is None:
+            ended = operation.conn.closed or operation.conn.shut
+            _check_due(case, operation, case.history.end if ended is None else ended)
+
+
+def _check_due(case, operation, end):
+    """`end`: when it was answered, or until when it certainly was not."""
+    case.checked["in time"] += 1
+    wait = getattr(operation, "wait", 0)
+    slack = 0 if operation.outcome in ("T", "B") else int(case.limits.answer_s * NS)
+    due = case.stretch(operation.sent, operation.sent + int(case.limits.slow * wait) + slack)
+    if end > due:
+        what = "was answered" if operation.outcome else "had no answer"
+        text = "the request %s %.3f s after its send" % (what, (end - operation.sent) / NS)
+        case.report("in time", text, operation.event, operation.answer)
+
+
+def check_progress(case):
+    """After "calm", each client that asks for something has an answer within the stated time."""
+    calm = case.history.calm
+    if calm is None:
+        return
+    limit = int(calm["within_s"] * NS)
+    begin, end = calm["t"], calm["t"] + limit
+    first_wish, progress = {}, set()
+    for operation in case.history.acquires + case.history.touches:
+        client = operation.conn.client
+        closed = operation.conn.closed
+        if operation.answered is not None and begin < operation.answered <= end:
+            progress.add(client)
+        is_open = operation.answered is None or operation.answered > begin
+        if is_open and operation.sent < end and (closed is None or closed > begin):
+            wish = max(begin, operation.sent) + getattr(operation, "wait", 0)
+            if client not in first_wish or wish < first_wish[client][0]:
+                first_wish[client] = (wish, operation)
+    for client, (wish, operation) in sorted(first_wish.items(), key=lambda item: str(item[0])):
+        case.checked["progress"] += 1
+        if client not in progress and wish + limit <= case.history.end:
+            text = "client %s had no answer within %.1f s after all was well" % (client, calm["within_s"])
+            case.report("progress", text, calm, operation.event, operation.answer)
