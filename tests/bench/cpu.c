@@ -21,9 +21,21 @@ static uint64_t read_clock(clockid_t clock)
 static uint64_t process_ns(pid_t pid)
 {
     clockid_t clock;
-    if (pid == 0 || clock_getcpuclockid(pid, &clock) != 0)
+    if (clock_getcpuclockid(pid, &clock) != 0)
         return 0;
     return read_clock(clock);
+}
+
+static uint64_t all_ns(const struct lq_bench_pids *servers)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < servers->n; i++) {
+        uint64_t ns = process_ns((pid_t)servers->pid[i]);
+        if (ns == 0)
+            return 0;
+        sum += ns;
+    }
+    return sum;
 }
 
 /* The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, in ticks. */
@@ -48,12 +60,12 @@ static uint64_t machine_ns(void)
     return ticks * (1000000000U / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-struct lq_bench_cpu_stamp lq_bench_cpu_now(pid_t server)
+struct lq_bench_cpu_stamp lq_bench_cpu_now(const struct lq_bench_pids *servers)
 {
     struct lq_bench_cpu_stamp s = {
         .wall_ns = lq_bench_net_now_ns(),
         .client_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID),
-        .server_ns = process_ns(server),
+        .server_ns = all_ns(servers),
         .machine_ns = machine_ns(),
     };
     return s;

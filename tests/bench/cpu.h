@@ -1,9 +1,11 @@
-/* CPU time of this process, of a server and of the rest of the machine, over an interval. */
+/* CPU time of this process, of a server (which may be several processes) and of the rest of the
+ * machine, over an interval. */
 #ifndef LQ_BENCH_CPU_H
 #define LQ_BENCH_CPU_H
 
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "options.h"
 
 struct lq_bench_cpu_stamp {
     uint64_t wall_ns, client_ns, server_ns;
@@ -17,9 +19,9 @@ struct lq_bench_cpu_usage {
     double others_s; /* all other processes: what disturbed the run; negative: not known */
 };
 
-/* Reads the clocks. `server` is the server's process, 0 for none: then, or when it can't be read,
- * server_ns is 0. */
-struct lq_bench_cpu_stamp lq_bench_cpu_now(pid_t server);
+/* Reads the clocks. `servers` are the server's processes: if there are none, or one of them can't
+ * be read, server_ns is 0. */
+struct lq_bench_cpu_stamp lq_bench_cpu_now(const struct lq_bench_pids *servers);
 
 struct lq_bench_cpu_usage lq_bench_cpu_between(struct lq_bench_cpu_stamp begin,
                                                struct lq_bench_cpu_stamp end);

@@ -127,10 +127,10 @@ void lq_bench_load_measure(struct lq_bench_load *load)
     set_kind(load, LQ_BENCH_KEY_LOAD);
     start_all(load);
     now_ns = turn_for(load, lq_bench_net_now_ns(), o->warmup_s);
-    begin = lq_bench_cpu_now((pid_t)o->server_pid);
+    begin = lq_bench_cpu_now(&o->servers);
     load->phase = LQ_BENCH_PHASE_MEASURE;
     turn_for(load, now_ns, o->duration_s);
-    load->usage = lq_bench_cpu_between(begin, lq_bench_cpu_now((pid_t)o->server_pid));
+    load->usage = lq_bench_cpu_between(begin, lq_bench_cpu_now(&o->servers));
     load->phase = LQ_BENCH_PHASE_DRAIN;
     finish(load);
 }
@@ -184,10 +184,14 @@ static int connect_all(struct lq_bench_load *load)
 {
     const struct lq_bench_options *o = load->options;
     const struct lq_bench_driver *driver = load->driver;
+    char target[LQ_BENCH_ADDRESS_SIZE];
     for (uint32_t i = 0; i < o->connections; i++) {
         struct lq_bench_conn *conn = &load->conns[i];
-        int rv = lq_bench_conn_open(conn, o->target, load->epoll, input_bytes(load),
-                                    driver->request_bytes(load) * o->depth);
+        int rv;
+        if (lq_bench_net_nth(o->target, i, target, sizeof target) != 0)
+            return fail(load, "an address in --target is too long");
+        rv = lq_bench_conn_open(conn, target, load->epoll, input_bytes(load),
+                                driver->request_bytes(load) * o->depth);
         if (rv == 0 && driver->attach != NULL)
             rv = driver->attach(conn);
         if (rv != 0)

@@ -37,6 +37,23 @@ int lq_bench_net_split(const char *address, char host[256], char port[6])
     return 0;
 }
 
+int lq_bench_net_nth(const char *list, uint32_t i, char *ret_address, size_t size)
+{
+    const char *word = list;
+    uint32_t n = 1;
+    size_t len;
+    for (const char *at = list; *at != '\0'; at++)
+        n += *at == ',';
+    for (i %= n; i > 0; i--)
+        word += strcspn(word, ",") + 1;
+    len = strcspn(word, ",");
+    if (len >= size)
+        return -1;
+    memcpy(ret_address, word, len);
+    ret_address[len] = '\0';
+    return 0;
+}
+
 int lq_bench_net_tune(int fd)
 {
     int on = 1, flags = fcntl(fd, F_GETFL);

@@ -5,11 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+    LQ_BENCH_ADDRESS_SIZE = 264, /* of a HOST:PORT and its end */
+};
+
 /* Nanoseconds of the monotonic clock. */
 uint64_t lq_bench_net_now_ns(void);
 
 /* Splits HOST:PORT or [IPV6]:PORT. Returns 0 with both texts filled, or -1. */
 int lq_bench_net_split(const char *address, char host[256], char port[6]);
+
+/* Copies the i-th address of a list with commas between them, which begins again at its end, as a
+ * text. Returns 0, or -1 if it does not fit. */
+int lq_bench_net_nth(const char *list, uint32_t i, char *ret_address, size_t size);
 
 /* A connected, non-blocking socket without Nagle's delay, or -1 with the reason in error. */
 int lq_bench_net_connect(const char *address, char *error, size_t size);

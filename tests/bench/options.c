@@ -16,6 +16,7 @@ enum kind {
     NUMBER,  /* uint32_t in [min, max] */
     SECONDS, /* double in [min, max] */
     TEXT,    /* const char * */
+    PIDS,    /* struct lq_bench_pids: numbers in [min, max] with commas between them */
     CHOICE,  /* uint32_t: the place of the word in `value`, which lists the words as a|b|c */
 };
 
@@ -31,7 +32,8 @@ struct spec {
 #define AT(field) offsetof(struct lq_bench_options, field)
 
 static const struct spec specs[] = {
-    {"target", TEXT, AT(target), 0, 0, "HOST:PORT", "server to load (127.0.0.1:7311)"},
+    {"target", TEXT, AT(target), 0, 0, "HOST:PORT,...",
+     "server to load, or servers in turn (127.0.0.1:7311)"},
     {"protocol", CHOICE, AT(protocol), 0, 0, "loquet|redis|echo", "what it speaks (loquet)"},
     {"connections", NUMBER, AT(connections), 1, 100000, "N", "connections (64)"},
     {"depth", NUMBER, AT(depth), 1, 65536, "N", "requests in flight on each connection (1)"},
@@ -45,7 +47,8 @@ static const struct spec specs[] = {
     {"lease", NUMBER, AT(lease_s), 1, 255, "S", "lease of each acquire (60)"},
     {"duration", SECONDS, AT(duration_s), 0, 86400, "S", "measured time (10)"},
     {"warmup", SECONDS, AT(warmup_s), 0, 3600, "S", "time before it that is not measured (1)"},
-    {"server-pid", NUMBER, AT(server_pid), 1, 0x7fffffff, "PID", "report this process' CPU too"},
+    {"server-pid", PIDS, AT(servers), 1, 0x7fffffff, "PID,...",
+     "report the CPU of these processes too"},
     {"hold", NUMBER, AT(hold), 1, 100000000, "N",
      "acquire N keys and leave them held; then end, or"},
     {"then-load", FLAG, AT(then_load), 0, 0, NULL, "  run the load over that table"},
@@ -96,6 +99,27 @@ static int set_number(const struct spec *spec, const char *text, uint32_t *ret)
     return 0;
 }
 
+static int set_pids(const struct spec *spec, const char *text, struct lq_bench_pids *ret)
+{
+    struct lq_bench_pids pids = {0};
+    const char *word = text;
+    for (;;) {
+        char number[16];
+        size_t len = strcspn(word, ",");
+        if (len >= sizeof number || pids.n == LQ_BENCH_MAX_SERVERS)
+            return bad(spec, text);
+        memcpy(number, word, len);
+        number[len] = '\0';
+        if (set_number(spec, number, &pids.pid[pids.n++]) != 0)
+            return LQ_BENCH_USAGE;
+        if (word[len] == '\0')
+            break;
+        word += len + 1;
+    }
+    *ret = pids;
+    return 0;
+}
+
 static int set_seconds(const struct spec *spec, const char *text, double *ret)
 {
     char *end;
@@ -134,6 +158,8 @@ static int set(const struct spec *spec, const char *text, struct lq_bench_option
     case TEXT:
         *(const char **)field = text;
         return 0;
+    case PIDS:
+        return set_pids(spec, text, field);
     case CHOICE:
         return set_choice(spec, text, field);
     }

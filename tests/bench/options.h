@@ -25,8 +25,18 @@ enum lq_bench_sharing {
     LQ_BENCH_SHARED = 1,
 };
 
+enum {
+    LQ_BENCH_MAX_SERVERS = 8, /* processes of one server, whose CPU is added up */
+};
+
+/* Processes of the server, none: its CPU is not in the report. */
+struct lq_bench_pids {
+    uint32_t n;
+    uint32_t pid[LQ_BENCH_MAX_SERVERS];
+};
+
 struct lq_bench_options {
-    const char *target; /* HOST:PORT as given; points into argv */
+    const char *target; /* HOST:PORT[,HOST:PORT...] as given; points into argv */
     const char *listen; /* of the echo server */
     uint32_t protocol;  /* enum lq_bench_protocol */
     uint32_t keys;      /* enum lq_bench_sharing */
@@ -38,8 +48,8 @@ struct lq_bench_options {
     uint32_t lease_s;
     double duration_s;
     double warmup_s;
-    uint32_t server_pid; /* 0: unknown, no server CPU in the report */
-    uint32_t hold;       /* keys to acquire and keep before anything else */
+    struct lq_bench_pids servers;
+    uint32_t hold; /* keys to acquire and keep before anything else */
     uint32_t seed;
     bool then_load;
     bool json;

@@ -236,6 +236,8 @@ class Options(unittest.TestCase):
             (["--depth", 0], "--depth"),
             (["--depth", "-1"], "--depth"),
             (["--lease", 256], "--lease"),
+            (["--server-pid", "1,,2"], "--server-pid"),
+            (["--server-pid", "1,2,3,4,5,6,7,8,9"], "--server-pid"),
             (["--key-bytes", 8], "--key-bytes"),
             (["--keys", "mine"], "own|shared"),
             (["--duration", "soon"], "--duration"),
