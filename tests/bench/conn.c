@@ -92,9 +92,11 @@ int lq_bench_conn_flush(struct lq_bench_conn *conn)
 int lq_bench_conn_fail(struct lq_bench_conn *conn, const char *format, ...)
 {
     va_list ap;
-    va_start(ap, format);
-    (void)vsnprintf(conn->error, sizeof conn->error, format, ap);
-    va_end(ap);
+    if (conn->error[0] == '\0') {
+        va_start(ap, format);
+        (void)vsnprintf(conn->error, sizeof conn->error, format, ap);
+        va_end(ap);
+    }
     if (conn->fd >= 0)
         close(conn->fd);
     conn->fd = -1;

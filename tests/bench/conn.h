@@ -49,7 +49,7 @@ void lq_bench_conn_consumed(struct lq_bench_conn *conn, size_t n);
  * after lq_bench_conn_fail(). */
 int lq_bench_conn_flush(struct lq_bench_conn *conn);
 
-/* Closes the socket and notes why. Returns -1, for the caller to return. */
+/* Closes the socket and notes why, the first time. Returns -1, for the caller to return. */
 int lq_bench_conn_fail(struct lq_bench_conn *conn, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -45,5 +45,6 @@ struct lq_bench_driver {
 extern const struct lq_bench_driver lq_bench_driver_loquet;
 extern const struct lq_bench_driver lq_bench_driver_redis;
 extern const struct lq_bench_driver lq_bench_driver_echo;
+extern const struct lq_bench_driver lq_bench_driver_etcd;
 
 #endif

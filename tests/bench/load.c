@@ -207,6 +207,7 @@ int lq_bench_load_init(struct lq_bench_load *load, const struct lq_bench_options
         [LQ_BENCH_LOQUET] = &lq_bench_driver_loquet,
         [LQ_BENCH_REDIS] = &lq_bench_driver_redis,
         [LQ_BENCH_ECHO] = &lq_bench_driver_echo,
+        [LQ_BENCH_ETCD] = &lq_bench_driver_etcd,
     };
     memset(load, 0, sizeof *load);
     load->options = options;

@@ -34,7 +34,7 @@ struct spec {
 static const struct spec specs[] = {
     {"target", TEXT, AT(target), 0, 0, "HOST:PORT,...",
      "server to load, or servers in turn (127.0.0.1:7311)"},
-    {"protocol", CHOICE, AT(protocol), 0, 0, "loquet|redis|echo", "what it speaks (loquet)"},
+    {"protocol", CHOICE, AT(protocol), 0, 0, "loquet|redis|echo|etcd", "what it speaks (loquet)"},
     {"connections", NUMBER, AT(connections), 1, 100000, "N", "connections (64)"},
     {"depth", NUMBER, AT(depth), 1, 65536, "N", "requests in flight on each connection (1)"},
     {"keys", CHOICE, AT(keys), 0, 0, "own|shared",

@@ -17,6 +17,7 @@ enum lq_bench_protocol {
     LQ_BENCH_LOQUET = 0,
     LQ_BENCH_REDIS = 1,
     LQ_BENCH_ECHO = 2,
+    LQ_BENCH_ETCD = 3,
 };
 
 /* Who may choose which key: see keys.h. */
