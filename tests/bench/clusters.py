@@ -7,11 +7,9 @@ lies in a folder of the caller, under `folder/<name>`.
 import json
 import os
 import re
-import select
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 
 import lqbench
@@ -44,7 +42,7 @@ def fetch(url, body=None):
     try:
         with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=2) as answer:
             return answer.read()
-    except (OSError, urllib.error.URLError):
+    except OSError:
         return None
 
 
@@ -144,17 +142,71 @@ class Etcd(Cluster):
                 "--initial-cluster-state", "new",
             ])  # fmt: skip
         self.wait_for("health", lambda: all(self.is_healthy(client) for client in clients))
-        self.leader_first(clients, self.wait_for("leader", lambda: [self.leader_of(clients)])[0])
+        self.leader_first(clients, self.wait_for("leader", lambda: self.leaders(clients))[0])
 
     @staticmethod
     def is_healthy(client):
         body = fetch("http://%s/health" % client)
         return body is not None and json.loads(body).get("health") == "true"
 
-    def leader_of(self, clients):
-        for i, client in enumerate(clients):
-            body = fetch("http://%s/v3/maintenance/status" % client, b"{}")
-            status = json.loads(body) if body is not None else {}
-            if status and status["leader"] == status["header"]["member_id"]:
-                return i
-        raise ClusterTrouble("etcd is healthy, but no node of it says that it leads")
+    @staticmethod
+    def leaders(clients):
+        """The nodes that say they lead, as numbers from 0."""
+        bodies = [fetch("http://%s/v3/maintenance/status" % client, b"{}") for client in clients]
+        states = [json.loads(body) if body is not None else None for body in bodies]
+        return [i for i, s in enumerate(states) if s is not None and s.get("leader") == s["header"]["member_id"]]
+
+
+class Floor(Cluster):
+    """The durable floor: one process starts the three nodes and says which they are."""
+
+    name = "floor"
+
+    def start(self, folder):
+        os.makedirs(folder)
+        log = os.path.join(folder, "log")
+        self.spawn(log, [lqbench.find_bench(), "--floor", folder])
+        found = self.wait_for("address", lambda: self.announced(log))
+        self.addresses = found.group(1).split(",")
+        self.nodes = [int(pid) for pid in found.group(2).split(",")]
+
+    @staticmethod
+    def announced(log):
+        with open(log, encoding="utf-8") as f:
+            return re.search(r"msg=listening address=(\S+) pids=(\S+)\n", f.read())
+
+    @property
+    def pids(self):
+        return self.nodes
+
+
+class Loquet(Cluster):
+    """A cluster of loquetd, the program that LOQUETD names or the one of the release build."""
+
+    name = "loquet"
+
+    def start(self, folder):
+        ports = free_ports(3 * NODES)
+        clients, peers, admins = (["127.0.0.1:%d" % p for p in ports[i * NODES : (i + 1) * NODES]] for i in range(3))
+        os.makedirs(folder)
+        for i in range(NODES):
+            self.spawn(os.path.join(folder, "n%d.log" % i), [
+                find_loquetd(), "--node-id", str(i + 1), "--listen", clients[i], "--peer", peers[i],
+                "--admin", admins[i], "--data-dir", os.path.join(folder, "n%d" % i),
+                "--initial-cluster", ",".join("%d=%s" % (j + 1, peer) for j, peer in enumerate(peers)), "--bootstrap",
+            ])  # fmt: skip
+        self.wait_for("readiness", lambda: all(fetch("http://%s/readyz" % a) is not None for a in admins))
+        self.leader_first(clients, self.wait_for("leader", lambda: self.leaders(admins))[0])
+
+    @staticmethod
+    def leaders(admins):
+        """The nodes that say they lead, as numbers from 0."""
+        bodies = [fetch("http://%s/v1/status" % admin) for admin in admins]
+        return [i for i, body in enumerate(bodies) if body is not None and json.loads(body)["role"] == "leader"]
+
+
+def find_loquetd():
+    program = os.environ.get("LOQUETD", os.path.join(lqbench.ROOT, "build", "release", "server", "loquetd"))
+    if not os.access(program, os.X_OK) or os.path.isdir(program):
+        raise ClusterTrouble("no loquetd at %s: set LOQUETD to its path, or build the release preset" % program)
+    return os.path.abspath(program)

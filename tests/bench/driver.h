@@ -46,5 +46,6 @@ extern const struct lq_bench_driver lq_bench_driver_loquet;
 extern const struct lq_bench_driver lq_bench_driver_redis;
 extern const struct lq_bench_driver lq_bench_driver_echo;
 extern const struct lq_bench_driver lq_bench_driver_etcd;
+extern const struct lq_bench_driver lq_bench_driver_floor;
 
 #endif

@@ -1,8 +1,6 @@
 #include "echo_server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,17 +22,10 @@ struct peer {
 
 static int announce(int fd)
 {
-    struct sockaddr_storage address = {0};
-    socklen_t len = sizeof address;
-    char host[64], port[8];
-    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0 ||
-        getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    char address[LQ_BENCH_ADDRESS_SIZE];
+    if (lq_bench_net_name(fd, address, sizeof address) != 0)
         return -1;
-    (void)fprintf(stderr,
-                  address.ss_family == AF_INET6 ? "level=info msg=listening address=[%s]:%s\n"
-                                                : "level=info msg=listening address=%s:%s\n",
-                  host, port);
+    (void)fprintf(stderr, "level=info msg=listening address=%s\n", address);
     return 0;
 }
 

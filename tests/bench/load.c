@@ -208,6 +208,7 @@ int lq_bench_load_init(struct lq_bench_load *load, const struct lq_bench_options
         [LQ_BENCH_REDIS] = &lq_bench_driver_redis,
         [LQ_BENCH_ECHO] = &lq_bench_driver_echo,
         [LQ_BENCH_ETCD] = &lq_bench_driver_etcd,
+        [LQ_BENCH_FLOOR] = &lq_bench_driver_floor,
     };
     memset(load, 0, sizeof *load);
     load->options = options;

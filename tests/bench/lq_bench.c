@@ -1,11 +1,12 @@
 /* lq_bench: a load generator for lock servers. One thread, no allocation once it runs.
  *
  *     options -> [hold keys] -> [warm up, measure, drain] -> report
- *     options -> the echo server */
+ *     options -> the echo server, or the durable floor */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "echo_server.h"
+#include "floor.h"
 #include "load.h"
 #include "net.h"
 #include "options.h"
@@ -44,6 +45,8 @@ int main(int argc, char **argv)
     lq_bench_net_raise_limit();
     if (options.echo_server)
         return lq_bench_echo_server_run(options.listen);
+    if (options.floor != NULL)
+        return lq_bench_floor_run(options.floor, options.listen);
     load = malloc(sizeof *load);
     if (load == NULL) {
         (void)fprintf(stderr, "lq_bench: out of memory\n");

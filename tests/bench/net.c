@@ -117,6 +117,21 @@ int lq_bench_net_listen(const char *address, char *error, size_t size)
     return fd;
 }
 
+int lq_bench_net_name(int fd, char *ret_address, size_t size)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof address;
+    char host[64], port[8];
+    int n;
+    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0 ||
+        getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return -1;
+    n = snprintf(ret_address, size, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+                 port);
+    return n > 0 && (size_t)n < size ? 0 : -1;
+}
+
 void lq_bench_net_raise_limit(void)
 {
     struct rlimit limit;

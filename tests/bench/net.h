@@ -1,4 +1,4 @@
-/* The few socket calls that the load and the echo server share. */
+/* The few socket calls that the load, the echo server and the floor share. */
 #ifndef LQ_BENCH_NET_H
 #define LQ_BENCH_NET_H
 
@@ -24,6 +24,9 @@ int lq_bench_net_connect(const char *address, char *error, size_t size);
 
 /* A non-blocking listening socket, or -1 with the reason in error. */
 int lq_bench_net_listen(const char *address, char *error, size_t size);
+
+/* The address that a socket is bound to, as HOST:PORT in digits. Returns 0 or -1. */
+int lq_bench_net_name(int fd, char *ret_address, size_t size);
 
 /* Switches a socket to non-blocking and Nagle's delay off. Returns 0 or -1 with errno. */
 int lq_bench_net_tune(int fd);

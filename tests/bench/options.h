@@ -18,6 +18,7 @@ enum lq_bench_protocol {
     LQ_BENCH_REDIS = 1,
     LQ_BENCH_ECHO = 2,
     LQ_BENCH_ETCD = 3,
+    LQ_BENCH_FLOOR = 4,
 };
 
 /* Who may choose which key: see keys.h. */
@@ -38,7 +39,8 @@ struct lq_bench_pids {
 
 struct lq_bench_options {
     const char *target; /* HOST:PORT[,HOST:PORT...] as given; points into argv */
-    const char *listen; /* of the echo server */
+    const char *listen; /* of the echo server, or of the floor */
+    const char *floor;  /* a folder: be the durable floor, with its files there; or NULL */
     uint32_t protocol;  /* enum lq_bench_protocol */
     uint32_t keys;      /* enum lq_bench_sharing */
     uint32_t connections;
