@@ -230,7 +230,11 @@ int lq_bench_grpc_receive(struct lq_bench_grpc *grpc)
     if (n < 0)
         return lq_bench_conn_fail(conn, "HTTP/2: %s", nghttp2_strerror((int)n));
     conn->in_len = 0;
-    return pump(grpc);
+    if (pump(grpc) != 0)
+        return -1;
+    if (!nghttp2_session_want_read(grpc->session)) /* faulty bytes end it without an error */
+        return lq_bench_conn_fail(conn, "HTTP/2: the session has ended");
+    return 0;
 }
 
 /* The first message of the call's input that was not handed out; false if it is not all there. */

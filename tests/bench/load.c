@@ -204,10 +204,8 @@ static int connect_all(struct lq_bench_load *load)
 int lq_bench_load_init(struct lq_bench_load *load, const struct lq_bench_options *options)
 {
     static const struct lq_bench_driver *const drivers[] = {
-        [LQ_BENCH_LOQUET] = &lq_bench_driver_loquet,
-        [LQ_BENCH_REDIS] = &lq_bench_driver_redis,
-        [LQ_BENCH_ECHO] = &lq_bench_driver_echo,
-        [LQ_BENCH_ETCD] = &lq_bench_driver_etcd,
+        [LQ_BENCH_LOQUET] = &lq_bench_driver_loquet, [LQ_BENCH_REDIS] = &lq_bench_driver_redis,
+        [LQ_BENCH_ECHO] = &lq_bench_driver_echo,     [LQ_BENCH_ETCD] = &lq_bench_driver_etcd,
         [LQ_BENCH_FLOOR] = &lq_bench_driver_floor,
     };
     memset(load, 0, sizeof *load);

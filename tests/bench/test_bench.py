@@ -261,7 +261,7 @@ class Options(unittest.TestCase):
         address = "127.0.0.1:%d" % free.getsockname()[1]
         free.close()
         for options in (["--target", address], ["--target", "nowhere"]):
-            for protocol in ("loquet", "redis", "echo"):
+            for protocol in ("loquet", "redis", "echo", "etcd", "floor"):
                 self.assertEqual(bench("--protocol", protocol, *options).returncode, 69)
 
 
