@@ -37,6 +37,11 @@ def free_ports(count):
     return ports
 
 
+def environment():
+    """Ours, without what would set options of the servers."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("ETCD_", "LOQUETD_"))}
+
+
 def fetch(url, body=None):
     """The body of the answer as bytes, or None while nobody answers well."""
     try:
@@ -83,8 +88,9 @@ class Cluster:
     def spawn(self, log, command):
         """Starts a process whose output goes to the file `log`."""
         with open(log, "wb") as f:
-            self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f))
-        self.processes[-1].log = log
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=environment())
+        self.processes.append(process)
+        process.log = log
 
     def wait_for(self, what, is_true):
         """Waits until is_true() holds and returns what it returned."""

@@ -31,9 +31,14 @@ KEYS_OWN = ("--keys", "own", "--key-set", 100000)
 KEYS_SHARED = ("--keys", "shared", "--wait", 60)
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.print_usage(sys.stderr)
+        self.exit(64, "%s: %s\n" % (self.prog, message))
+
+
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.exit_on_error = False
+    parser = Parser(description=__doc__)
     parser.add_argument("--systems", default="loquet,etcd,floor", help="which to measure (all: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--duration", type=float, default=5, help="measured seconds of a run (%(default)s)")
@@ -41,19 +46,17 @@ def parse():
     parser.add_argument("--waiters", type=int, default=16, help="of the run on one key; 0: none (%(default)s)")
     parser.add_argument("--out", help="folder that keeps the report of each run")
     parser.add_argument("--dir", help="folder for what the servers write, on the disk to measure (a temporary one)")
+    options = parser.parse_args()
+    options.systems = options.systems.split(",")
+    for name in options.systems:
+        if name not in SYSTEMS:
+            parser.error("no system is called '%s'" % name)
     try:
-        options = parser.parse_args()
-        options.systems = options.systems.split(",")
         options.connections = [int(n) for n in options.connections.split(",")]
-    except (argparse.ArgumentError, ValueError) as trouble:
-        parser.print_usage(sys.stderr)
-        print("compare_cluster: %s" % trouble, file=sys.stderr)
-        sys.exit(64)
-    unknown = [name for name in options.systems if name not in SYSTEMS]
-    if unknown or options.rounds < 1 or min(options.connections) < 1:
-        print("compare_cluster: %s" % ("no system is called '%s'" % unknown[0] if unknown else "a number is below 1"),
-              file=sys.stderr)
-        sys.exit(64)
+    except ValueError:
+        parser.error("--connections: '%s' is not a list of numbers" % options.connections)
+    if options.rounds < 1 or min(options.connections) < 1:
+        parser.error("--rounds and --connections begin at 1")
     return options
 
 
@@ -61,7 +64,7 @@ def run_one(cluster, place, round_number, options, shape):
     return lqbench.run(
         "--protocol", cluster.name, "--target", ",".join(PLACES[place](cluster.addresses)),
         "--server-pid", ",".join(map(str, cluster.pids)), "--key-bytes", KEY_BYTES, "--seed", round_number,
-        "--warmup", 1, "--duration", options.duration, *shape,
+        "--warmup", min(1, options.duration), "--duration", options.duration, *shape,
     )  # fmt: skip
 
 

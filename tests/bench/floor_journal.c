@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 enum {
-    FILE_BYTES =
-        32 << 20, /* above any batch: what 1024 connections can send in one turn is half of it */
+    FILE_BYTES = 16 << 20, /* as much as 1024 connections can send in one turn */
     FILL_BYTES = 1 << 16,
 };
 

@@ -209,6 +209,27 @@ class Report(unittest.TestCase):
         self.assertIn("in 1 of 1 runs", self.show({"etcd-spread-1": 1.0}, others_busy=0.3)[1])
 
 
+class Compare(unittest.TestCase):
+    def compare(self, *options):
+        command = [sys.executable, os.path.join(lqbench.HERE, "compare_cluster.py"), *map(str, options)]
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+
+    def test_a_short_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "out")
+            done = self.compare("--systems", "floor", "--rounds", 2, "--duration", 0.1, "--connections", "1,3", "--dir",
+                                folder, "--out", out)  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(os.listdir(folder), ["out"], "something was left behind")
+            self.assertEqual(len(os.listdir(out)), 2 * 2 * 2)
+        self.assertIn("3 connections", done.stdout)
+        self.assertIn("floor-relay", done.stdout)
+
+    def test_bad_options(self):
+        for options in (("--systems", "redis"), ("--rounds", 0), ("--connections", "1,none"), ("--rounds", "x"), ("--nonsense",)):
+            self.assertEqual(self.compare(*options).returncode, 64, options)
+
+
 if __name__ == "__main__":
     try:
         lqbench.find_bench()
