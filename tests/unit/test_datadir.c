@@ -78,7 +78,7 @@ START_TEST(a_damaged_identity_is_refused)
     ck_assert_int_eq(mkdir(home, 0700), 0);
     write_file("identity", bad_identities[_i], strlen(bad_identities[_i]));
     refuses("identity: is damaged");
-    write_file("identity", "loquet-data 1\ncluster 00000000000000c1\nnode 3\n\0", 49);
+    write_file("identity", "loquet-data 1\ncluster 00000000000000c1\nnode 3\n\0", 47);
     refuses("identity: is damaged");
     ck_assert(!exists("lock"));
 }

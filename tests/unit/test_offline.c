@@ -220,7 +220,7 @@ START_TEST(a_survivor_is_recovered)
     struct lq_buffer before = read_file(segment_of(1)), after;
     if (_i == 1) { /* an empty directory, and a slash too many */
         ck_assert_int_eq(mkdir(new_home, 0700), 0);
-        strcat(new_home, "/");
+        (void)snprintf(new_home, sizeof new_home, "%s/new/", root);
     }
     if (do_it(lq_offline_recover, options_of(home)) != 0) {
         ck_abort_msg("%s", said);
