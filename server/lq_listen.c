@@ -28,15 +28,15 @@ static int listen_on(const struct addrinfo *info)
     return fd;
 }
 
-int lq_listen_open(const char *text, const char *setting)
+int lq_listen_open(const char *address, const char *setting)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *infos;
-    struct lq_address address;
+    struct lq_address parsed;
     int fd = -1, error;
-    LQ_CHECK(lq_address_parse(text, &address)); /* the configuration checked it */
-    error = getaddrinfo(address.host, address.port, &hints, &infos);
+    LQ_CHECK(lq_address_parse(address, &parsed)); /* the configuration checked it */
+    error = getaddrinfo(parsed.host, parsed.port, &hints, &infos);
     if (error != 0) {
-        lq_log(LQ_LOG_ERROR, "cannot resolve the address to listen on", LQ_TEXT("address", text),
+        lq_log(LQ_LOG_ERROR, "cannot resolve the address to listen on", LQ_TEXT("address", address),
                LQ_TEXT("setting", setting), LQ_TEXT("reason", gai_strerror(error)));
         return -1;
     }
@@ -47,7 +47,7 @@ int lq_listen_open(const char *text, const char *setting)
     freeaddrinfo(infos);
     if (fd < 0) {
         lq_log(LQ_LOG_ERROR, "cannot listen; is another server running there?",
-               LQ_TEXT("address", text), LQ_TEXT("setting", setting),
+               LQ_TEXT("address", address), LQ_TEXT("setting", setting),
                LQ_TEXT("reason", strerror(error)));
     }
     return fd;

@@ -185,6 +185,7 @@ static bool is_own_echo(int fd)
 void lq_dial_connected(struct lq_conn *conn)
 {
     struct lq_links_peer *peer = conn->peer;
+    struct lq_links *links = conn->links;
     int error = 0;
     socklen_t len = sizeof error;
     LQ_CHECK(getsockopt(conn->stream.fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0);
@@ -193,7 +194,10 @@ void lq_dial_connected(struct lq_conn *conn)
     }
     if (error == 0) {
         lq_conn_move(conn, LQ_CONN_GREETING, lq_clock_ms() + LQ_GREETING_MS);
-        lq_greet_say(conn, peer->node);
+        links->user.wake(links->user.context);
+        if (conn->state == LQ_CONN_GREETING) {
+            lq_greet_say(conn, peer->node);
+        }
         return;
     }
     lq_conn_close(conn);
@@ -264,8 +268,10 @@ void lq_dial_start(struct lq_links_peer *peer)
     struct lq_links *links = peer->links;
     struct lq_dial *dial = &peer->dial;
     struct lq_address address;
+    links->user.wake(links->user.context);
     dial->at_ms = LQ_NEVER;
-    if (peer->link != NULL || dial->conn != NULL || dial->resolving != NULL) {
+    if (links->is_closing || !peer->is_member || peer->link != NULL || dial->conn != NULL ||
+        dial->resolving != NULL) {
         return;
     }
     if (!links->user.can_greet(links->user.context)) {

@@ -289,8 +289,10 @@ static struct lq_conn *next_held(const struct lq_links *links, uint64_t now_ms)
 void lq_greet_judge(struct lq_links *links)
 {
     uint64_t now_ms = lq_clock_ms();
-    bool can_greet = links->user.can_greet(links->user.context);
     struct lq_conn *conn;
+    bool can_greet;
+    links->user.wake(links->user.context);
+    can_greet = links->user.can_greet(links->user.context);
     for (struct lq_list *at = links->conns.next; at != &links->conns; at = at->next) {
         conn = LQ_CONTAINER(at, struct lq_conn, in_conns);
         if (conn->state == LQ_CONN_HELD) {

@@ -7,8 +7,9 @@
  *
  * The dialler says hello first. The accepting side judges it; if it is right, it answers with its
  * own and the link is up; if not, it answers with a REFUSAL frame which says why, and closes. When
- * both dial at once, the connection that the node with the lower id dialled is kept. A newer
- * connection that the same side dialled replaces the older one.
+ * both dial at once, the connection that the node with the lower id dialled is kept. A connection
+ * of a later life of the peer replaces the link; one of the same life does so when the link has
+ * ended, or has been silent for a second: else somebody repeats what the peer once said.
  *
  * Nothing that arrives is trusted: frames are bounded before they are allocated, a connection that
  * says nothing right in time is closed, connections without a hello are few. A bad frame closes the
@@ -35,12 +36,18 @@ struct lq_links_user {
     /* What to say to that node; only asked once `can_greet` is true. */
     bool (*can_greet)(void *context);
     struct lq_hello (*hello)(void *context, uint32_t to);
+    /* A connection with the sender of this hello is about to be the link, in place of an earlier
+     * one if there is one. Anything but OK: it is refused, and an earlier one stays. */
     enum lq_link_verdict (*up)(void *context, const struct lq_hello *hello);
+    /* The link broke. `is_refused`: an attempt to make a new one was refused, so its process is
+     * gone; told after the break, and for each such attempt. Never told of a link that `up` was
+     * asked to replace, or that lq_links_unlink closed. */
     void (*down)(void *context, uint32_t node, bool is_refused);
+    /* Much waits for that node to read; or little again. */
     void (*full)(void *context, uint32_t node, bool is_full);
     /* False: it is no message. */
     bool (*message)(void *context, uint32_t node, const uint8_t *body, size_t len);
-    /* A node that this one dialled refused it: its reason. */
+    /* A node refused this one, whichever of the two dialled: its reason. */
     void (*refused)(void *context, uint32_t node, enum lq_link_verdict reason);
 };
 
@@ -52,8 +59,11 @@ struct lq_links_options {
     uint64_t queue_max_bytes;            /* beyond it the link is closed */
 };
 
+/* The defaults of everything but node and cluster. */
 void lq_links_defaults(struct lq_links_options *options);
 
+/* No link yet, and no port. Options and user are copied; the node's id must not be 0. Freed by
+ * lq_links_close. */
 struct lq_links *lq_links_new(uv_loop_t *loop, const struct lq_links_options *options,
                               const struct lq_links_user *user);
 
@@ -84,6 +94,8 @@ struct lq_link_status {
     uint64_t since_ms;                   /* lq_clock_ms when it came up, or went down */
     char text[128];                      /* why it is not up, in words; "" if it is */
 };
+
+/* Also of a node that is neither member nor linked: it is not up. */
 struct lq_link_status lq_links_status(const struct lq_links *links, uint32_t node);
 
 /* Closes everything; the loop has to run once more, and the memory is freed from there. No more

@@ -2,6 +2,9 @@
  * sizes in order, and what happens when a peer stops, comes back, moves or is unlinked. */
 #include "test_links_rig.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static uint64_t seed;
 static struct rig rig;
 
@@ -47,8 +50,15 @@ START_TEST(a_link_comes_up_from_either_side)
 }
 END_TEST
 
+/* Over IPv4, and over IPv6 where the machine has it. */
 START_TEST(three_nodes_are_linked)
 {
+    const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    if (_i == 1 && fd >= 0 && bind(fd, (const struct sockaddr *)&v6, sizeof v6) == 0) {
+        rig.host = "[::1]";
+    }
+    close(fd);
     start(3);
     for (uint32_t id = 1; id < NODES; id++) {
         ck_assert_uint_eq(count_conns(&rig.nodes[id]), 2);
@@ -163,6 +173,47 @@ START_TEST(a_peer_that_stops_is_told_at_once)
     ck_assert_uint_le(told->refused_down_ms - stopped_ms, 500);
     ck_assert(!lq_links_status(a->links, b->id).is_up);
     ck_assert_str_eq(lq_links_status(a->links, b->id).text, "Connection refused");
+}
+END_TEST
+
+/* Node 2 as a process of its own, which runs until it is killed, or orphaned. */
+static pid_t fork_peer(unsigned port)
+{
+    static struct rig own;
+    pid_t parent = getpid(), pid = fork();
+    if (pid != 0) {
+        return pid;
+    }
+    rig_init(&own, seed, 2);
+    own.nodes[2].port = port;
+    node_start(&own.nodes[2]);
+    while (getppid() == parent) {
+        uv_run(&own.loop, UV_RUN_ONCE);
+    }
+    _exit(0);
+}
+
+/* Idle, and while it has much unread, when the kernel resets its connection. */
+START_TEST(a_killed_process_is_told_at_once)
+{
+    struct node *a = &rig.nodes[1];
+    struct told *told = &a->told[2];
+    pid_t pid = fork_peer(rig.nodes[2].port);
+    uint64_t killed_ms;
+    node_start(a);
+    node_join(a, 2);
+    RUN_UNTIL(&rig, told->is_linked);
+    for (uint32_t i = 0; _i == 1 && i < 20; i++) {
+        node_send(a, 2, 1 << 20, i);
+    }
+    node_flush(a);
+    told->refused_downs = 0; /* of before it listened */
+    killed_ms = lq_clock_ms();
+    ck_assert(kill(pid, SIGKILL) == 0);
+    RUN_UNTIL(&rig, told->refused_downs > 0);
+    (void)printf("told %u ms after the kill\n", (unsigned)(told->refused_down_ms - killed_ms));
+    ck_assert_uint_le(told->refused_down_ms - killed_ms, 500);
+    ck_assert(waitpid(pid, NULL, 0) == pid);
 }
 END_TEST
 
@@ -300,11 +351,8 @@ START_TEST(names_are_resolved)
 {
     struct node *a = &rig.nodes[1], *b = &rig.nodes[2];
     struct lq_members members = {.n = 0};
-    char address[32];
-    (void)snprintf(address, sizeof address, "localhost:%u", b->port);
-    ck_assert(lq_members_add(&members, 2, address, LQ_ROLE_VOTER));
-    (void)snprintf(address, sizeof address, "no-such-host.invalid:%u", b->port);
-    ck_assert(lq_members_add(&members, 3, address, LQ_ROLE_VOTER));
+    add_member_at(&members, 2, "localhost", b->port);
+    add_member_at(&members, 3, "no-such-host.invalid", b->port);
     node_start(a);
     node_set_members(a, &members);
     RUN_UNTIL(&rig, a->told[2].refused_downs > 0); /* whatever addresses the name has */
@@ -358,12 +406,13 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, a_link_comes_up_from_either_side, 1, 3);
-    tcase_add_test(tests, three_nodes_are_linked);
+    tcase_add_loop_test(tests, three_nodes_are_linked, 0, 2);
     tcase_add_test(tests, nothing_is_said_before_a_node_can_greet);
     tcase_add_test(tests, messages_of_all_sizes_arrive_in_order);
     tcase_add_test(tests, many_small_messages_arrive_in_order);
     tcase_add_test(tests, what_is_not_flushed_waits);
     tcase_add_loop_test(tests, a_peer_that_stops_is_told_at_once, 1, 3);
+    tcase_add_loop_test(tests, a_killed_process_is_told_at_once, 0, 2);
     tcase_add_test(tests, a_peer_that_comes_back_is_linked_again);
     tcase_add_loop_test(tests, a_new_life_replaces_the_old_link, 1, 3);
     tcase_add_test(tests, a_peer_that_was_never_there_is_refused);

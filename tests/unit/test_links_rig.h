@@ -55,6 +55,7 @@ struct rig {
     struct node nodes[NODES];
     unsigned inside; /* calls of lq_links_* that run: the user must not be called */
     int log_fd;
+    const char *host; /* that all nodes listen on */
     struct lq_rand rand;
 };
 
@@ -210,7 +211,7 @@ static inline void node_start(struct node *node)
     options.cluster = node->cluster;
     node->boot++;
     memset(node->told, 0, sizeof node->told);
-    (void)snprintf(address, sizeof address, "127.0.0.1:%u", node->port);
+    (void)snprintf(address, sizeof address, "%s:%u", node->rig->host, node->port);
     node->links = lq_links_new(&node->rig->loop, &options, &user);
     LQ_HOT_ASSERT(lq_links_listen(node->links, address));
 }
@@ -223,11 +224,17 @@ static inline void node_stop(struct node *node)
     }
 }
 
+static inline void add_member_at(struct lq_members *members, uint32_t node, const char *host,
+                                 unsigned port)
+{
+    char address[64];
+    (void)snprintf(address, sizeof address, "%s:%u", host, port);
+    LQ_HOT_ASSERT(lq_members_add(members, node, address, LQ_ROLE_VOTER));
+}
+
 static inline void add_member(struct lq_members *members, uint32_t node, unsigned port)
 {
-    char address[32];
-    (void)snprintf(address, sizeof address, "127.0.0.1:%u", port);
-    LQ_HOT_ASSERT(lq_members_add(members, node, address, LQ_ROLE_VOTER));
+    add_member_at(members, node, "127.0.0.1", port);
 }
 
 static inline void node_set_members(struct node *node, const struct lq_members *members)
@@ -242,7 +249,7 @@ static inline void node_join(struct node *node, uint32_t n)
 {
     struct lq_members members = {.n = 0};
     for (uint32_t id = 1; id <= n; id++) {
-        add_member(&members, id, node->rig->nodes[id].port);
+        add_member_at(&members, id, node->rig->host, node->rig->nodes[id].port);
     }
     node_set_members(node, &members);
 }
@@ -295,6 +302,7 @@ static inline unsigned free_port(struct rig *rig)
 static inline void rig_init(struct rig *rig, uint64_t seed, uint64_t stream)
 {
     memset(rig, 0, sizeof *rig);
+    rig->host = "127.0.0.1";
     rig->rand = lq_rand_of(seed + (uint64_t)getpid(), stream);
     ck_assert(uv_loop_init(&rig->loop) == 0);
     ck_assert(uv_timer_init(&rig->loop, &rig->ticker) == 0);

@@ -228,8 +228,9 @@ static bool is_refusal(const uint8_t *body, size_t len, struct lq_refusal *ret_r
 START_TEST(a_refusal_is_read_as_written)
 {
     struct lq_rand rand = lq_rand_of(seed, 6);
-    for (uint8_t reason = 1; reason <= LQ_REFUSAL_LAST; reason++) {
-        struct lq_refusal wanted = {.reason = reason, .cluster = lq_rand_next(&rand)}, refusal;
+    for (unsigned reason = 1; reason <= LQ_REFUSAL_LAST; reason++) {
+        struct lq_refusal wanted = {.reason = (uint8_t)reason, .cluster = lq_rand_next(&rand)},
+                          refusal;
         struct lq_buffer out;
         lq_buffer_init(&out);
         lq_refusal_put(&out, &wanted);
