@@ -10,6 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The names of parameters are ours, not those of the system's headers. */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
+
 /* What the compiler's checked variants of open call. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
@@ -273,3 +276,5 @@ int link(const char *from, const char *to)
 {
     return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

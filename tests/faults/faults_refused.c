@@ -18,6 +18,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* The names of parameters are ours, not those of the system's headers. */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
+
 static void refuse_fd(int fd, const char *what)
 {
     struct lq_faults_place place;
@@ -271,3 +274,5 @@ long syscall(long number, ...)
     refuse_call(number);
     return lq_faults_raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
