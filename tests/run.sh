@@ -49,6 +49,8 @@ parts='
     cli-dev             240  build-dev                  tests   cli dev
     integration         240  build-release              tests   integration release
     integration-dev     300  build-dev                  tests   integration dev
+    faults              180  build-release              tests   faults
+    judge               180  build-release              tests   judge
     bench               120  build-release              tests   bench
     quickstart          120  build-release              one     quickstart
 '

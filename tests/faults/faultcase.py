@@ -31,7 +31,7 @@ class FaultCase(unittest.TestCase):
     def start(self, code, *arguments, **more):
         """A Python program in the directory, under the layer."""
         process = subprocess.Popen(
-            [sys.executable, "-B", "-c", "import errno, fcntl, mmap, os, sys\n" + code, *arguments],
+            [sys.executable, "-B", "-S", "-E", "-c", "import errno, fcntl, mmap, os, sys\n" + code, *arguments],
             cwd=self.dir, env=self.layer.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, **more,
         )  # fmt: skip

@@ -19,6 +19,7 @@ environment variable LQ_FAULTS_LIB.
 
 import mmap
 import os
+import shutil
 import struct
 
 import powerloss
@@ -107,6 +108,13 @@ class FaultLayer:
     def power_loss(self, seed=None, mode="random"):
         """After the process was killed; see powerloss.py. Returns a line to print."""
         return powerloss.play(self.directory, self.state, seed, mode)
+
+    def forget(self):
+        """What is in the directory now counts as durable. Needed when files there were changed past the layer, since the
+        number of a file that is gone may be used again. No process may be running."""
+        shutil.rmtree(os.path.join(self.state, "graves"), ignore_errors=True)
+        if os.path.exists(os.path.join(self.state, "book")):
+            os.unlink(os.path.join(self.state, "book"))
 
     def flip_bit(self, name, rng, first=0, end=None):
         """Turns a random bit of a file over, of the bytes from first to end; returns (offset, bit)."""

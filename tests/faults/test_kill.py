@@ -18,7 +18,7 @@ WAYS = ("preallocated", "appended", "renamed", "removed")
 class KillTest(faultcase.FaultCase):
     def round(self, firsts):
         """Runs the writers from these numbers on, kills them, loses power; returns {way: last number that was told}."""
-        command = [sys.executable, "-B", os.path.join(HERE, "records.py"), self.dir]
+        command = [sys.executable, "-B", "-S", "-E", os.path.join(HERE, "records.py"), self.dir]
         command += ["%s=%d" % (way, first) for way, first in firsts.items()]
         process = subprocess.Popen(
             command, env=self.layer.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0

@@ -56,8 +56,12 @@ class Client:
     def key(self):
         return self.random.choice(self.driver.keys)
 
+    def is_free(self):
+        """Nothing is asked or held, and there is time for more."""
+        return self.is_up and not self.driver.ending and not self.asking and not self.holds
+
     def act(self):
-        if self.is_up and not self.driver.ending:
+        if self.is_free():
             self.wire.ask(self.acquire(self.key()))
 
     def acquire(self, key):
@@ -175,7 +179,7 @@ class Burst(Client):
     pause_s = 0.1
 
     def act(self):
-        if self.is_up and not self.driver.ending:
+        if self.is_free():
             keys = self.random.sample(self.driver.keys, min(16, len(self.driver.keys)))
             self.wire.ask(*(self.acquire(key) for key in keys))
 

@@ -226,6 +226,20 @@ integration() {
     LOQUETD=$out/$1/server/loquetd tests/integration/run.py
 }
 
+# The tools that judge a cluster, by themselves.
+faults() {
+    need "$out/release/tests/faults/liblqfaults.so"
+    environment
+    number LQ_FAULTS_ROUNDS 30 1000
+    LQ_FAULTS_LIB=$out/release/tests/faults/liblqfaults.so tests/faults/run.py
+}
+
+judge() {
+    environment
+    number LQ_JUDGE_SEEDS 4 100
+    LOQUETD=$out/release/server/loquetd tests/judge/run.py
+}
+
 bench() {
     need "$out/release/tests/bench/lq_bench"
     ctest_limit=60
