@@ -126,18 +126,41 @@ static int start(struct floor *floor)
     return 0;
 }
 
+/* Waits for a signal that ends us, or for the end of a node, which only comes when something is
+ * wrong. */
+static int wait_for_end(const sigset_t *ends)
+{
+    int signal_number;
+    if (sigwait(ends, &signal_number) != 0 || signal_number == SIGCHLD)
+        return LQ_BENCH_FAILED;
+    return LQ_BENCH_OK;
+}
+
+static void stop(const struct floor *floor)
+{
+    for (unsigned i = 0; i < LQ_BENCH_FLOOR_NODES; i++) {
+        if (floor->pids[i] > 0) {
+            (void)kill(floor->pids[i], SIGKILL);
+            (void)waitpid(floor->pids[i], NULL, 0);
+        }
+    }
+}
+
 int lq_bench_floor_run(const char *folder, const char *listen_address)
 {
     static struct floor floor;
-    int rv = furnish(&floor, folder, listen_address);
+    sigset_t ends;
+    int rv;
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGCHLD);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &ends, NULL); /* the nodes too: they are ended by SIGKILL */
+    rv = furnish(&floor, folder, listen_address);
     if (rv == 0)
         rv = start(&floor);
-    if (rv == 0) {
-        (void)wait(NULL); /* no node ends as long as all is well */
-        rv = LQ_BENCH_FAILED;
-    }
-    for (unsigned i = 0; i < LQ_BENCH_FLOOR_NODES; i++)
-        if (floor.pids[i] > 0)
-            (void)kill(floor.pids[i], SIGKILL);
+    if (rv == 0)
+        rv = wait_for_end(&ends);
+    stop(&floor);
     return rv;
 }

@@ -19,8 +19,8 @@ enum {
 
 /* Starts the three nodes with their files in the folder, each listening at `listen_address` (with
  * port 0, so that each gets its own). Says on stderr where they listen and which processes they are
- * (msg=listening address=A,B,C pids=..., the leader first), and serves until a signal ends it or a
- * node ends. Returns an exit status. */
+ * (msg=listening address=A,B,C pids=..., the leader first), and serves until SIGINT or SIGTERM, or
+ * until a node ends, which is a failure. Returns an exit status, with no node left. */
 int lq_bench_floor_run(const char *folder, const char *listen_address);
 
 #endif

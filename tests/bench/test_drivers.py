@@ -75,6 +75,13 @@ class Floor(unittest.TestCase):
         done = bench("--protocol", "floor", "--target", self.floor.addresses[0])
         self.assertEqual(done.returncode, 69, done.stdout)
 
+    def test_a_signal_ends_all(self):
+        pids = self.floor.pids
+        self.floor.processes[0].terminate()
+        self.assertEqual(self.floor.processes[0].wait(SECONDS), 0)
+        for pid in pids:
+            self.assertFalse(os.path.exists("/proc/%d" % pid))
+
     def test_no_folder(self):
         done = bench("--floor", os.path.join(self.folder, "nowhere"))
         self.assertEqual(done.returncode, 1)
