@@ -45,7 +45,7 @@ size_t lq_members_n_voters(const struct lq_members *members)
 /* Printable ASCII without spaces, of a length that fits. */
 static bool is_address(const char *address)
 {
-    size_t len = strnlen(address, LQ_ADDRESS_MAX + 1);
+    size_t len = strlen(address);
     for (size_t i = 0; i < len; i++) {
         if (address[i] <= ' ' || address[i] > '~') {
             return false;
@@ -74,7 +74,7 @@ bool lq_members_add(struct lq_members *members, uint32_t node, const char *addre
         is_listed(members, node, address)) {
         return false;
     }
-    memcpy(member.address, address, strnlen(address, LQ_ADDRESS_MAX));
+    memcpy(member.address, address, strlen(address));
     members->items[members->n++] = member;
     return true;
 }
