@@ -96,16 +96,16 @@ void lq_disk_lane_add(struct lq_disk_lane *lane, struct lq_disk_op *op)
 {
     LQ_CHECK(pthread_mutex_lock(&lane->mutex) == 0);
     lq_list_append(&lane->queue, &op->in_queue);
-    LQ_CHECK(pthread_cond_signal(&lane->wake) == 0);
     LQ_CHECK(pthread_mutex_unlock(&lane->mutex) == 0);
+    LQ_CHECK(pthread_cond_signal(&lane->wake) == 0); /* it finds the mutex free when it wakes */
 }
 
 void lq_disk_lane_poke(struct lq_disk_lane *lane)
 {
     LQ_CHECK(pthread_mutex_lock(&lane->mutex) == 0);
     lane->is_poked = true;
-    LQ_CHECK(pthread_cond_signal(&lane->wake) == 0);
     LQ_CHECK(pthread_mutex_unlock(&lane->mutex) == 0);
+    LQ_CHECK(pthread_cond_signal(&lane->wake) == 0);
 }
 
 void lq_disk_lane_join(struct lq_disk_lane *lane)

@@ -40,6 +40,10 @@ void lq_node_end(struct lq_node *node)
     lq_replica_flush(node->replica);
     lq_node_carry_out(node);
     lq_links_flush(node->links);
+    if (node->has_write) { /* the others have to write too, and their answer has further to go */
+        node->has_write = false;
+        lq_disk_submit(node->disk, &node->write);
+    }
     node->is_awake = false;
 }
 

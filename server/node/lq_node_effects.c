@@ -160,9 +160,12 @@ static void note(struct lq_node *node, const struct lq_effect *effect)
 static void carry_out(struct lq_node *node, const struct lq_effect *effect)
 {
     switch (effect->kind) {
+    case LQ_EFFECT_WRITE:
+        node->write = *effect;
+        node->has_write = true;
+        break;
     case LQ_EFFECT_ALLOCATE:
     case LQ_EFFECT_SEGMENT:
-    case LQ_EFFECT_WRITE:
     case LQ_EFFECT_DELETE:
     case LQ_EFFECT_SNAPSHOT_WRITE:
     case LQ_EFFECT_SNAPSHOT_FINISH:

@@ -21,7 +21,9 @@ struct lq_node {
     struct lq_links *links;
     struct lq_admin *admin;      /* NULL: not wanted */
     uint64_t started_ms, now_ms; /* now: of the present turn */
-    bool is_awake;               /* the present turn's clock was read */
+    struct lq_effect write;      /* a batch that waits for what goes to the peers */
+    bool has_write;
+    bool is_awake; /* the present turn's clock was read */
     bool has_failed;
     bool is_handing_over, is_leaving;
     uint64_t hand_over_until_ms;

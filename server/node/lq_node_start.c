@@ -270,7 +270,7 @@ struct lq_node *lq_node_start(uv_loop_t *loop, const struct lq_config *config,
     memcpy(node->name, config->name, sizeof node->name);
     node->has_failed = !start(node, loop, config);
     if (!node->has_failed) {
-        lq_node_carry_out(node);
+        lq_node_end(node);
     }
     return node;
 }
