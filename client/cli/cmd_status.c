@@ -21,8 +21,8 @@ static const struct lq_column columns[] = {
 /* What one node said, if anything. */
 struct answer {
     struct lq_http_call call;
-    bool is_good;
     struct lq_reply_status status;
+    bool is_good;
     char admin[LQ_ENDPOINT_TEXT_MAX];
 };
 

@@ -61,8 +61,8 @@ static void print_line(FILE *stream, const struct lq_column *columns, size_t n_c
 void lq_columns_print(FILE *stream, const struct lq_column *columns, size_t n_columns,
                       const struct lq_row *rows, size_t n_rows)
 {
-    size_t widths[LQ_COLUMNS_MAX];
-    const char *texts[LQ_COLUMNS_MAX];
+    size_t widths[LQ_COLUMNS_MAX] = {0};
+    const char *texts[LQ_COLUMNS_MAX] = {""};
     for (size_t i = 0; i < n_columns; i++) {
         widths[i] = width_of(&columns[i], i, rows, n_rows);
         texts[i] = columns[i].head;

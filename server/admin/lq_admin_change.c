@@ -87,7 +87,7 @@ static struct lq_admin_answer read_body(const struct lq_admin_request *request, 
                                         unsigned needed, struct body *ret_body)
 {
     struct lq_admin_answer fault = no_fault;
-    json_error_t error;
+    json_error_t error = {0};
     json_t *object = request->body_len == 0 ? json_object()
                                             : json_loadb(request->body, request->body_len,
                                                          JSON_REJECT_DUPLICATES, &error);

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ static enum lq_change_result rig_replace(void *context, uint32_t old_node, uint3
 static void rig_open_at(struct rig *rig, const char *address)
 {
     struct lq_admin_user user = {rig, rig_view, rig_change, rig_replace};
-    struct sockaddr_storage bound;
+    struct sockaddr_in6 bound = {0};
     socklen_t len = sizeof bound;
     *rig = (struct rig){.result = LQ_CHANGE_STARTED};
     ck_assert(lq_members_add(&rig->members, 1, "node1.example:7312", LQ_ROLE_VOTER));
@@ -87,7 +88,7 @@ static void rig_open_at(struct rig *rig, const char *address)
     rig->admin = lq_admin_start(&rig->loop, address, &user);
     ck_assert_ptr_nonnull(rig->admin);
     ck_assert_int_eq(getsockname(rig->admin->fd, (struct sockaddr *)&bound, &len), 0);
-    rig->port = ntohs(((struct sockaddr_in *)&bound)->sin_port); /* IPv6 has it there, too */
+    rig->port = ntohs(bound.sin6_port); /* IPv4 has it in the same place */
 }
 
 static inline void rig_open(struct rig *rig)
@@ -110,10 +111,10 @@ static inline void rig_turn(struct rig *rig)
 /* ---- Clients. */
 
 struct client {
-    int fd;
-    size_t len;
-    bool is_ended; /* the server closed */
     char bytes[TEXT_MAX];
+    size_t len;
+    int fd;
+    bool is_ended; /* the server closed */
 };
 
 static inline void client_open(struct rig *rig, struct client *client)
@@ -204,9 +205,9 @@ static inline void client_await_end(struct rig *rig, struct client *client)
 
 static inline int status_of(const char *answer)
 {
-    int status = 0;
-    ck_assert_msg(sscanf(answer, "HTTP/1.1 %d ", &status) == 1, "no answer: %s", answer);
-    return status;
+    static const char head[] = "HTTP/1.1 ";
+    ck_assert_msg(strncmp(answer, head, strlen(head)) == 0, "no answer: %s", answer);
+    return (int)strtol(answer + strlen(head), NULL, 10);
 }
 
 static inline const char *body_of(const char *answer)
