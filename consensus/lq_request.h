@@ -42,7 +42,6 @@ struct lq_request {
     uint64_t seq;
     uint8_t backend_state; /* an enum of the backend */
     bool is_overdue;       /* its session was told that nobody knows */
-    uint8_t n_confirmed;   /* how often its grant was renewed before it could be told */
 
     uint8_t key[];
 };

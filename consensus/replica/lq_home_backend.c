@@ -43,7 +43,6 @@ static void home_submit(struct lq_backend *backend, struct lq_request *request)
     lq_list_init(&request->in_held);
     lq_list_init(&request->in_timer);
     request->is_overdue = false;
-    request->n_confirmed = 0;
     if (request->op == LQ_OP_ACQUIRE && request->wait_s > 0) {
         lq_home_answer(replica, request, LQ_ANSWER_OPEN, 0); /* its wait runs from now */
     }

@@ -20,9 +20,6 @@ static const uint64_t patience_of[LQ_HOME_TIMERS] = {1000, 5000, 10000};
 /* A grant that old is confirmed before it is delivered: 500 ms, or a quarter of its lease. */
 #define FRESH_MS 500
 
-/* So often. */
-#define CONFIRMATIONS 2
-
 void lq_home_answer(struct lq_replica *replica, struct lq_request *request,
                     enum lq_answer_kind kind, uint64_t token)
 {
@@ -132,7 +129,9 @@ static bool is_worth_telling(const struct lq_replica *replica, const struct lq_o
     return age < (uint64_t)outcome->lease_s * 500 || LQ_PLANTED(LQ_PLANT_STALE_GRANT);
 }
 
-/* Renews a grant that is too old to be told, so that it is news. */
+/* Renews a grant that is too old to be told, so that it is news: again and again, for the renewal
+ * may come too late as well, until the request is overdue. Then its session ends, nobody hears of
+ * the grant, and it is released. */
 static void confirm(struct lq_replica *replica, struct lq_request *request, uint64_t token)
 {
     struct lq_command renew = {.type = LQ_COMMAND_RENEW,
@@ -142,22 +141,10 @@ static void confirm(struct lq_replica *replica, struct lq_request *request, uint
                                .key = request->key};
     lq_map_remove(&replica->home.by_seq, &request->by_seq);
     request->backend_state = LQ_HOME_CONFIRMING;
-    request->n_confirmed++;
     list_by_seq(&replica->home, request, lq_home_number(replica, &renew));
-    lq_home_set_timer(replica, request,
-                      request->is_overdue ? LQ_HOME_NO_TIMER : LQ_HOME_TIMER_ACQUIRE);
-}
-
-/* A grant that can't be told in time, again and again: it is given back, and the client is left to
- * find out. */
-static void give_back(struct lq_replica *replica, struct lq_request *request, uint64_t token)
-{
-    struct lq_command release = {.type = LQ_COMMAND_RELEASE,
-                                 .key_len = request->key_len,
-                                 .token = token,
-                                 .key = request->key};
-    (void)lq_home_number(replica, &release);
-    finish(replica, request, LQ_ANSWER_LOST, 0);
+    if (!request->is_overdue && lq_list_is_empty(&request->in_timer)) {
+        lq_home_set_timer(replica, request, LQ_HOME_TIMER_ACQUIRE);
+    }
 }
 
 /* A grant, or its renewal: news only if it is fresh. What nobody hears the hub releases at once. */
@@ -166,10 +153,8 @@ static void granted(struct lq_replica *replica, struct lq_request *request,
 {
     if (!lq_request_is_heard(request) || is_fresh(replica, outcome)) {
         finish(replica, request, LQ_ANSWER_GRANTED, outcome->token);
-    } else if (request->n_confirmed < CONFIRMATIONS) {
-        confirm(replica, request, outcome->token);
     } else {
-        give_back(replica, request, outcome->token);
+        confirm(replica, request, outcome->token);
     }
 }
 
