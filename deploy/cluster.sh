@@ -122,7 +122,7 @@ wait_until_ready() {
     local node until=$((SECONDS + ready_seconds))
     for node; do
         until is_ready "$node"; do
-            pid_of "$node" >/dev/null ||
+            kill -0 "$(cat "$dir/node$node/pid")" 2>/dev/null ||
                 give_up "node $node has ended: $(tail -3 "$dir/node$node/log")"
             [ $SECONDS -lt $until ] ||
                 give_up "node $node is not ready after $ready_seconds s; see deploy/cluster.sh logs $node"

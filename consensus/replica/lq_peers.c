@@ -7,12 +7,6 @@
 /* How long a link that was refused stays down before the peer's origin is closed. */
 #define REFUSED_MS 100
 
-/* Tries of an election that need not wait: the voters one after the other, each again and again, so
- * that they do not split their votes. */
-#define SKIP_RANK_MS   20
-#define SKIP_AGAIN_MS  20
-#define SKIP_SPREAD_MS 6
-
 /* ---- The list. */
 
 struct lq_peer *lq_peer_find(struct lq_replica *replica, uint32_t node)
@@ -189,28 +183,6 @@ bool lq_peer_lost_disk(const struct lq_replica *replica, const struct lq_peer *p
     return peer->was_blank && !is_new_here(replica) && !is_joining(replica, peer->node, peer->boot);
 }
 
-/* How many voters come before this one in an election without the dead leader. */
-static uint64_t rank(const struct lq_replica *replica)
-{
-    const struct lq_members *members = lq_replica_members(replica);
-    uint64_t n = 0;
-    for (size_t i = 0; i < members->n; i++) {
-        const struct lq_member *member = &members->items[i];
-        n += member->role == LQ_ROLE_VOTER && member->node != replica->dead_leader &&
-             member->node < replica->options.node;
-    }
-    return n;
-}
-
-static void leader_died(struct lq_replica *replica)
-{
-    replica->dead_leader = replica->leader;
-    lq_engine_forget_leader(replica->engine, replica->dead_leader);
-    lq_replica_watch_role(replica);
-    replica->skip_ms = replica->now_ms + rank(replica) * SKIP_RANK_MS +
-                       lq_replica_random(replica, 0, SKIP_SPREAD_MS);
-}
-
 enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct lq_hello *hello)
 {
     struct lq_peer *peer = lq_peer_find(replica, hello->from);
@@ -236,7 +208,7 @@ enum lq_link_verdict lq_replica_link_up(struct lq_replica *replica, const struct
         return LQ_LINK_WRONG_NODE;
     }
     if (peer->boot != 0 && hello->boot > peer->boot && replica->leader == peer->node) {
-        leader_died(replica); /* that life of it is over */
+        lq_skip_leader_died(replica); /* that life of it is over */
     }
     peer->ready.len = peer->held.len = 0;
     peer->is_linked = true;
@@ -271,7 +243,7 @@ void lq_replica_link_down(struct lq_replica *replica, uint32_t node, bool is_ref
         peer->refused_loop = replica->loop_ms;
     }
     if (is_refused && replica->leader == node) {
-        leader_died(replica);
+        lq_skip_leader_died(replica);
     }
 }
 
@@ -320,22 +292,6 @@ void lq_peers_try_to_form(struct lq_replica *replica)
 
 /* ---- Timers. */
 
-/* The leader's process is gone: elections begin at once, again and again until one succeeds, unless
- * a real vote is under way. */
-static void skip(struct lq_replica *replica)
-{
-    if (replica->dead_leader == 0 || replica->now_ms < replica->skip_ms) {
-        return;
-    }
-    if (lq_engine_may_skip(replica->engine, replica->dead_leader) &&
-        lq_engine_skip_timeout(replica->engine)) {
-        lq_effects_note(&replica->effects, LQ_NOTE_SKIP, replica->dead_leader, 0);
-        lq_replica_watch_role(replica);
-    }
-    replica->skip_ms = replica->now_ms + SKIP_AGAIN_MS + rank(replica) * SKIP_RANK_MS / 2 +
-                       lq_replica_random(replica, 0, SKIP_SPREAD_MS);
-}
-
 /* The leader closes the origins of nodes that are gone, or silent for too long. */
 static void watch_origins(struct lq_replica *replica)
 {
@@ -366,7 +322,6 @@ static void unlink_lost(struct lq_replica *replica, struct lq_peer *peer)
 
 void lq_peers_turn(struct lq_replica *replica)
 {
-    skip(replica);
     for (size_t i = 0; i < replica->n_peers; i++) {
         struct lq_peer *peer = &replica->peers[i];
         unlink_lost(replica, peer);
@@ -383,7 +338,7 @@ void lq_peers_turn(struct lq_replica *replica)
 
 uint64_t lq_peers_deadline(const struct lq_replica *replica)
 {
-    uint64_t deadline = replica->dead_leader != 0 ? replica->skip_ms : LQ_NEVER;
+    uint64_t deadline = LQ_NEVER;
     for (size_t i = 0; i < replica->n_peers; i++) {
         const struct lq_peer *peer = &replica->peers[i];
         if (peer->is_linked) {

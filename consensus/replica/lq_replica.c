@@ -77,7 +77,7 @@ void lq_replica_watch_role(struct lq_replica *replica)
     replica->term = term;
     replica->leader = leader;
     if (leader != 0) {
-        replica->dead_leader = 0; /* a new one, or a new life of it */
+        lq_skip_end(replica); /* a new one, or a new life of it */
     }
     tell_role(replica);
     if (role == LQ_ENGINE_LEADER && !replica->lead.is_leading) {
@@ -106,6 +106,7 @@ void lq_replica_turn(struct lq_replica *replica)
     }
     lq_engine_tick(replica->engine);
     lq_replica_watch_role(replica);
+    lq_skip_turn(replica);
     lq_peers_turn(replica);
     lq_apply_turn(replica);
     lq_change_turn(replica);
@@ -175,6 +176,7 @@ uint64_t lq_replica_deadline(const struct lq_replica *replica)
         replica->snapshots.is_compacting) {
         return 0;
     }
+    deadline = lq_earlier(deadline, lq_skip_deadline(replica));
     deadline = lq_earlier(deadline, lq_peers_deadline(replica));
     deadline = lq_earlier(deadline, lq_lead_deadline(replica));
     deadline = lq_earlier(deadline, lq_home_deadline(replica));

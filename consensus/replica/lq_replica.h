@@ -178,7 +178,8 @@ enum lq_note {
     LQ_NOTE_ORIGIN_DEAD = 9,    /* a: node whose origin is being closed by this leader */
     LQ_NOTE_FULL = 10,          /* the disk is full */
     LQ_NOTE_ROOM = 11,          /* and has room again */
-    LQ_NOTE_SKIP = 12,          /* the leader's process is gone: no waiting for the timeout */
+    LQ_NOTE_SKIP = 12,          /* no waiting for the timeout: a: the leader whose process is gone;
+                                   0: none was up when this node started */
     LQ_NOTE_CHANGE_FAILED = 13, /* a: the node that was to be promoted, replaced or to lead, and did
                                    not get there in time; b: enum lq_change_kind */
 };

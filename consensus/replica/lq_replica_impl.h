@@ -57,6 +57,17 @@ struct lq_peer {
     uint64_t refused_until_ms; /* it refused a snapshot: no other before this */
 };
 
+/* ---- Elections that need not wait (lq_skip.c). */
+
+struct lq_skip {
+    bool is_on;
+    bool is_waking;       /* it has just started, and has not heard of a leader yet */
+    bool has_started;     /* that is why, rather than a leader that died */
+    uint32_t dead_leader; /* whose process is gone, 0 if that is not known */
+    uint32_t last_vote;   /* as the disk had it at the start */
+    uint64_t at_ms;       /* when to try the next */
+};
+
 /* ---- This node's origin (lq_home.c): its clients' commands on their way through the log. */
 
 /* Commands of one turn, encoded as a segment: what is sent to the leader, again if need be. */
@@ -212,8 +223,7 @@ struct lq_replica {
     enum lq_engine_role role; /* as told last */
     uint64_t term;
     uint32_t leader;
-    uint32_t dead_leader; /* its process is gone: elections need not wait; 0: none */
-    uint64_t skip_ms;     /* when to try the next */
+    struct lq_skip skip;
 
     struct lq_peer peers[LQ_MEMBERS_MAX + LQ_STRANGERS_MAX];
     size_t n_peers;
@@ -288,6 +298,20 @@ uint64_t lq_peers_deadline(const struct lq_replica *replica);
 void lq_peers_try_to_form(struct lq_replica *replica);
 
 void lq_peers_free(struct lq_replica *replica);
+
+/* ---- lq_skip.c */
+
+/* The leader's process is gone. */
+void lq_skip_leader_died(struct lq_replica *replica);
+
+/* Raft begins, with the vote that the disk has. */
+void lq_skip_start(struct lq_replica *replica, uint64_t vote);
+
+/* There is a leader. */
+void lq_skip_end(struct lq_replica *replica);
+
+void lq_skip_turn(struct lq_replica *replica);
+uint64_t lq_skip_deadline(const struct lq_replica *replica);
 
 /* ---- lq_apply.c */
 

@@ -158,6 +158,7 @@ void lq_replica_start_engine(struct lq_replica *replica, uint64_t term, uint64_t
                                     .members_index = newest->members_index};
     replica->is_formed = term > 0;
     lq_engine_start(replica->engine, &start, replica->now_ms);
+    lq_skip_start(replica, vote);
     lq_replica_watch_role(replica);
 }
 

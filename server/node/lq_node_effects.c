@@ -146,7 +146,9 @@ static void note(struct lq_node *node, const struct lq_effect *effect)
         lq_log(LQ_LOG_INFO, "the disk has room again", LQ_TEXT("data_dir", node->dir.path));
         break;
     case LQ_NOTE_SKIP:
-        lq_log(LQ_LOG_INFO, "the leader's process is gone: an election begins at once",
+        lq_log(LQ_LOG_INFO,
+               effect->a != 0 ? "the leader's process is gone: an election begins at once"
+                              : "nobody leads a majority that is up: an election begins at once",
                LQ_NUMBER("leader", effect->a));
         break;
     case LQ_NOTE_CHANGE_FAILED:

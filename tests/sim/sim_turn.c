@@ -158,7 +158,7 @@ static void tell_note(struct sim_node *node, const struct lq_effect *effect)
         [LQ_NOTE_ORIGIN_DEAD] = {"closes the origin of node", true},
         [LQ_NOTE_FULL] = {"disk full", false},
         [LQ_NOTE_ROOM] = {"disk has room again", false},
-        [LQ_NOTE_SKIP] = {"the leader's process is gone: skips the timeout", false},
+        [LQ_NOTE_SKIP] = {"nobody leads: skips the timeout", false},
     };
     sim_note_hash(node->sim, (uint64_t)effect->note << 32 ^ effect->a << 8 ^ effect->b);
     if (effect->note < 1 || (size_t)effect->note >= sizeof notes / sizeof notes[0]) {
