@@ -166,13 +166,14 @@ class StoreLink:
 
 class Driver:
     def __init__(self, nodes, recorder, seed, **options):
-        """nodes: {number: (host, port)}. Options: rate, keys, hot_keys, store (a port), name."""
+        """nodes: {number: (host, port)}. Options: rate, keys, hot_keys, store (a port), name, prefix."""
         self.nodes, self.recorder = nodes, recorder
         self.random = random.Random(seed)
         self.name = options.get("name") or ""
         self.step_ns = NS // (options.get("rate") or 2000)
-        self.keys = ["key-%d" % n for n in range(options.get("keys") or 512)]
-        self.hot_keys = ["hot-%d" % n for n in range(options.get("hot_keys") or 3)]
+        prefix = options.get("prefix") or ""
+        self.keys = ["%skey-%d" % (prefix, n) for n in range(options.get("keys") or 512)]
+        self.hot_keys = ["%shot-%d" % (prefix, n) for n in range(options.get("hot_keys") or 3)]
         self.selector = selectors.DefaultSelector()
         self.store = StoreLink(self, options["store"]) if options.get("store") else None
         self.timers, self.clients = [], []
@@ -248,6 +249,7 @@ def parse_options():
     parser.add_argument("--hot-keys", type=int, default=3)
     parser.add_argument("--store", type=int)
     parser.add_argument("--name", default="")
+    parser.add_argument("--prefix", default="", help="of all keys, for one run after the other on a service that goes on")
     return parser.parse_args()
 
 
@@ -262,7 +264,8 @@ def main():
         nodes[int(number)] = (host, int(port))
     with open(options.out, "w", encoding="ascii") as file:
         driver = Driver(nodes, Recorder(file), options.seed, rate=options.rate, keys=options.keys,
-                        hot_keys=options.hot_keys, store=options.store, name=options.name)  # fmt: skip
+                        hot_keys=options.hot_keys, store=options.store, name=options.name,
+                        prefix=options.prefix)  # fmt: skip
         for part in options.mix.split(","):
             kind, _, count = part.partition("=")
             driver.add(workloads.KINDS[kind], int(count))

@@ -53,12 +53,12 @@ def check_progress(case):
         return
     limit = int(calm["within_s"] * NS)
     begin, end = calm["t"], calm["t"] + limit
-    first_wish, progress = {}, set()
+    first_wish, first_answer = {}, {}
     for operation in case.history.acquires + case.history.touches:
         client = operation.conn.client
         closed = operation.conn.closed
-        if operation.answered is not None and begin < operation.answered <= end:
-            progress.add(client)
+        if operation.answered is not None and operation.answered > begin:
+            first_answer[client] = min(operation.answered, first_answer.get(client, operation.answered))
         is_open = operation.answered is None or operation.answered > begin
         if is_open and operation.sent < end and (closed is None or closed > begin):
             wish = max(begin, operation.sent) + getattr(operation, "wait", 0)
@@ -66,6 +66,7 @@ def check_progress(case):
                 first_wish[client] = (wish, operation)
     for client, (wish, operation) in sorted(first_wish.items(), key=lambda item: str(item[0])):
         case.checked["progress"] += 1
-        if client not in progress and wish + limit <= case.history.end:
+        due = wish + limit  # who waits may be answered at the end of the wait
+        if first_answer.get(client, due + 1) > due and due <= case.history.end:
             text = "client %s had no answer within %.1f s after all was well" % (client, calm["within_s"])
             case.report("progress", text, calm, operation.event, operation.answer)

@@ -211,6 +211,9 @@ class RulesTest(unittest.TestCase):
         self.good("0 - calm 2\n 1 a > A k 1 0 9\n 1.1 a < A k 1 5\n 9 - end")
         self.bad("progress", "0 - calm 2\n 1 a > R k 1\n 5 a < N k 1\n 9 - end")
         self.good("0 - calm 2\n 1 a > A j 8 0 9\n 1.1 a < A j 8 5\n 1.2 b > A j 1 9 9\n 9 - end", late_ms=9000)
+        waiter = "0 - calm 1\n 0.1 a > A j 8 0 9\n 0.2 a < A j 8 5\n 0.5 b > A j 1 3 9\n %s b < T j 1\n 9 - end"
+        self.good(waiter % "3.6")
+        self.bad("progress", waiter % "5.2", late_ms=2000)
 
     # what is no history
 
