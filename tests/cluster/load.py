@@ -42,6 +42,7 @@ class Load:
         self.events = []
         command = [sys.executable, os.path.join(JUDGE, "driver.py"), "--out", self.out, "--seconds", "100000"]
         command += ["--mix", mix, "--seed", str(seed), "--name", name]
+        command += ["--prefix", "%x-" % seed]  # what an earlier load left held is not in this history
         for node in nodes:
             command += ["--node", "%d=%s:%d" % (node.id, *node.client)]
         for option, value in options.items():
