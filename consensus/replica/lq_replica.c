@@ -91,10 +91,10 @@ void lq_replica_wake(struct lq_replica *replica, uint64_t now_ms)
 {
     uint64_t passed = now_ms - replica->now_ms;
     LQ_CHECK(now_ms >= replica->now_ms);
+    replica->now_ms = now_ms; /* goes on after a stop, too: the hub's turn still comes */
     if (replica->stop != NULL) {
         return;
     }
-    replica->now_ms = now_ms;
     replica->loop_ms += passed < LOOP_STEP_MS ? passed : LOOP_STEP_MS;
     lq_engine_set_time(replica->engine, now_ms);
 }

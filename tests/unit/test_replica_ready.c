@@ -110,6 +110,27 @@ START_TEST(one_that_leaves)
 }
 END_TEST
 
+/* Told in the middle of a turn that begins later: the sessions' turn still comes, and is no harm. */
+START_TEST(one_that_was_told_to_stop)
+{
+    const struct lq_message removed = {.kind = LQ_MESSAGE_REMOVED, .index = 1000};
+    uint32_t leader = lq_nodes_form(&nodes, 3), id = leader % 3 + 1;
+    struct lq_nodes_node *node = &nodes.nodes[id];
+    uint64_t later_ms = nodes.now_ms + 1000000; /* whatever its own clock is ahead */
+    struct lq_buffer bytes;
+    lq_buffer_init(&bytes);
+    lq_message_put(&bytes, &removed, NULL, NULL);
+    ck_assert(lq_replica_receive(node->replica, leader, bytes.bytes + LQ_MESSAGE_LEN_BYTES,
+                                 bytes.len - LQ_MESSAGE_LEN_BYTES));
+    lq_buffer_done(&bytes);
+    lq_replica_wake(node->replica, later_ms);
+    lq_replica_turn(node->replica);
+    lq_hub_turn(node->hub, later_ms);
+    lq_replica_flush(node->replica);
+    is_not_ready(id, "stops");
+}
+END_TEST
+
 START_TEST(how_a_leader_sees_its_peers)
 {
     uint32_t leader = lq_nodes_form(&nodes, 3);
@@ -134,6 +155,7 @@ static Suite *suite_of_ready(void)
     tcase_add_test(tcase, those_without_contact);
     tcase_add_test(tcase, one_whose_links_stand_but_carry_nothing);
     tcase_add_test(tcase, one_that_leaves);
+    tcase_add_test(tcase, one_that_was_told_to_stop);
     tcase_add_test(tcase, how_a_leader_sees_its_peers);
     suite_add_tcase(suite, tcase);
     return suite;
