@@ -57,13 +57,15 @@ static void arm(struct lq_server *server, uint64_t now_ms)
         uv_timer_start(&server->timer, on_timer, lq_earlier(at_ms - now_ms, SLEEP_MAX_MS), 0) == 0);
 }
 
-static void turn(struct lq_server *server)
+static bool has_failed(const struct lq_server *server)
 {
-    uint64_t now_ms = lq_clock_ms();
+    return server->node != NULL && lq_node_has_failed(server->node);
+}
+
+/* What came in, and what is due. A node that failed in here has nothing more to say to clients. */
+static void work(struct lq_server *server, uint64_t now_ms)
+{
     struct lq_session *session;
-    if (uv_is_closing((uv_handle_t *)&server->check)) {
-        return;
-    }
     if (server->node != NULL) {
         lq_node_begin(server->node, now_ms);
     }
@@ -72,9 +74,20 @@ static void turn(struct lq_server *server)
         lq_node_end(server->node);
     }
     server->n_calls = 0;
-    while (server->n_calls < LQ_TURN_CALLS &&
+    while (server->n_calls < LQ_TURN_CALLS && !has_failed(server) &&
            (session = lq_hub_take_touched(server->hub)) != NULL) {
         lq_link_serve(lq_session_link(session));
+    }
+}
+
+static void turn(struct lq_server *server)
+{
+    uint64_t now_ms = lq_clock_ms();
+    if (uv_is_closing((uv_handle_t *)&server->check)) {
+        return;
+    }
+    if (!has_failed(server)) {
+        work(server, now_ms);
     }
     lq_mem_settle();
     server->n_calls = 0;
