@@ -92,7 +92,7 @@ static const struct lq_option options[] = {
            "a leader that was silent for this to twice this is replaced; the same at all nodes"),
     NUMBER("origin-timeout-ms", "MS", LQ_GROUP_CLUSTER, "5000", 6, 3600000, origin_timeout_ms,
            "the waiters of a node that was silent for so long leave the queues"),
-    BYTES("segment-bytes", LQ_GROUP_CLUSTER, "16M", 4096, UINT64_C(1) << 30, segment_bytes,
+    BYTES("segment-bytes", LQ_GROUP_CLUSTER, "8M", 4096, UINT64_C(1) << 30, segment_bytes,
           "size of a journal file, a multiple of 512"),
     BYTES("entry-bytes", LQ_GROUP_CLUSTER, "64K", 1024, UINT64_C(1) << 20, entry_bytes,
           "most commands that go into one log entry; the same at all nodes"),

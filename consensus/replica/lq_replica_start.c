@@ -22,7 +22,7 @@ void lq_replica_defaults(struct lq_replica_options *options)
         .heartbeat_ms = 40,
         .election_ms = 250,
         .origin_timeout_ms = 5000,
-        .segment_bytes = UINT64_C(16) << 20,
+        .segment_bytes = UINT64_C(8) << 20,
         .entry_bytes = UINT32_C(64) << 10,
         .snapshot_entries = 262144,
         .snapshot_bytes = UINT64_C(64) << 20,

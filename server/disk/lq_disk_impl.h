@@ -19,7 +19,10 @@
 
 /* Of a file that is to become a segment: while it is being filled, and once it is complete. */
 #define LQ_DISK_MAKING "spare-making.tmp"
-#define LQ_DISK_READY  "spare-ready.tmp"
+/* Batches that a node writes after its start before the next segment is made. */
+#define LQ_DISK_CALM_WRITES 256
+
+#define LQ_DISK_READY "spare-ready.tmp"
 
 struct lq_disk_op {
     struct lq_list in_queue; /* a lane's, or of the finished or the free ones */
@@ -48,9 +51,11 @@ struct lq_disk_lane {
 
 /* Of the journal's thread: the segment that is written now. */
 struct lq_disk_journal {
-    int fd; /* -1: none yet */
-    uint64_t number;
-    bool is_plain; /* see lq_file_write_durable */
+    int fd;                 /* -1: none yet */
+    uint64_t number, bytes; /* of the open segment */
+    uint64_t n_writes;      /* into it, since it was opened to go on with it */
+    bool is_spare_due;      /* the next one is not being made yet */
+    bool is_plain;          /* see lq_file_write_durable */
 };
 
 /* Of the files' thread: the file that becomes the next segment. */

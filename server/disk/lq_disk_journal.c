@@ -9,14 +9,32 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* A segment was opened to be written: the one after it will be wanted, as large as this one. */
+/* The segment after the open one will be wanted, as large as this one. */
 static void want_spare(struct lq_disk *disk)
 {
-    struct stat status;
-    if (fstat(disk->journal.fd, &status) == 0 && status.st_size > 0) {
-        disk->wanted = (uint64_t)status.st_size;
+    disk->journal.is_spare_due = false;
+    if (disk->journal.bytes > 0) {
+        disk->wanted = disk->journal.bytes;
         lq_disk_lane_poke(&disk->files_lane);
     }
+}
+
+/* A node that has just started has more urgent things to do with the disk than to fill a file with
+ * zeros, unless the one that it has is nearly full. */
+static void want_spare_in_time(struct lq_disk *disk, uint64_t end)
+{
+    struct lq_disk_journal *journal = &disk->journal;
+    journal->n_writes++;
+    if (journal->is_spare_due &&
+        (journal->n_writes >= LQ_DISK_CALM_WRITES || end >= journal->bytes / 4 * 3)) {
+        want_spare(disk);
+    }
+}
+
+static uint64_t size_of(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
 static int write_durable(struct lq_disk *disk, int fd, const struct lq_journal_write *write)
@@ -38,7 +56,9 @@ static int open_segment(struct lq_disk *disk, uint64_t number, const char *name)
     error = lq_file_open(disk->dir->fd, name, O_RDWR, &journal->fd);
     if (error == 0) {
         journal->number = number;
-        want_spare(disk);
+        journal->bytes = size_of(journal->fd);
+        journal->is_spare_due = true;
+        journal->n_writes = 0;
     }
     return error;
 }
@@ -58,6 +78,7 @@ static void write_batch(struct lq_disk *disk, struct lq_disk_op *op)
         lq_disk_fail(disk, name, "write to the journal", error);
         return;
     }
+    want_spare_in_time(disk, write->offset + write->len);
     op->took_us = lq_clock_us() - start_us;
     lq_disk_answer(op, LQ_DISK_WRITTEN);
 }
@@ -124,6 +145,7 @@ static void next_segment(struct lq_disk *disk, struct lq_disk_op *op)
     lq_file_close(&disk->journal.fd);
     disk->journal.fd = fd;
     disk->journal.number = op->effect.write.number;
+    disk->journal.bytes = size_of(fd);
     want_spare(disk);
     lq_disk_answer(op, LQ_DISK_SEGMENT_READY);
 }
