@@ -106,6 +106,9 @@ static void log_recovery(const struct lq_node *node, enum lq_recovery_verdict ve
     if (verdict == LQ_RECOVERY_TORN) {
         lq_log(LQ_LOG_WARN, "the journal ends in a batch that was never finished, nor acknowledged",
                LQ_TEXT("what", lq_recovery_text(recovery)));
+    } else if (node->dir.text[0] != '\0') {
+        lq_log(LQ_LOG_WARN, "a file in the data directory is damaged, and the node can do without",
+               LQ_TEXT("what", node->dir.text));
     }
     lq_log(LQ_LOG_INFO,
            verdict == LQ_RECOVERY_BLANK ? "starts with an empty data directory"
