@@ -40,6 +40,7 @@ struct run {
     bool is_begun, is_maybe, is_told;
     uint64_t began_ms;
     uint64_t term, pledge; /* see above; 0: none */
+    uint64_t lost_ms;      /* since when a node leads that does not answer; 0: none does */
 };
 
 /* What one round came to. */
@@ -163,6 +164,7 @@ static bool follow(struct run *run, const struct round *round)
 {
     bool is_in_effect;
     run->is_begun = true;
+    run->lost_ms = 0;
     if (round->kind == LQ_REPLY_DONE && run->change->transfer_to != 0) {
         run->outcome->leader = run->change->transfer_to;
         return end(run, LQ_MEMBER_IN_EFFECT);
@@ -178,6 +180,30 @@ static bool follow(struct run *run, const struct round *round)
     return run->change->wait_ms == 0 && end(run, LQ_MEMBER_BEGUN);
 }
 
+static void say_where(struct run *run, uint32_t leader)
+{
+    say(run,
+        "node %" PRIu32 " leads, and did not answer or is not among those asked: give its admin "
+        "address with --admin or LOQUET_ADMIN",
+        leader);
+}
+
+/* It was begun, but for a while now who leads is not among those that answer: waiting leads to
+ * nothing. */
+static bool is_lost(struct run *run, const struct round *round)
+{
+    uint64_t now_ms = lq_time_now_ms();
+    if (round->leader == 0 || round->is_leader_asked) {
+        run->lost_ms = 0;
+        return false;
+    }
+    say_where(run, round->leader);
+    if (run->lost_ms == 0) {
+        run->lost_ms = now_ms;
+    }
+    return now_ms - run->lost_ms >= GRACE_MS;
+}
+
 /* Nobody took it. */
 static bool miss(struct run *run, const struct round *round)
 {
@@ -189,8 +215,8 @@ static bool miss(struct run *run, const struct round *round)
     if (round->leader != 0 && round->leader == run->change->transfer_to) {
         return end(run, LQ_MEMBER_IN_EFFECT);
     }
-    if (run->is_begun) {
-        return false; /* we wait: without waiting it would be over */
+    if (run->is_begun) { /* we wait: without waiting it would be over */
+        return is_lost(run, round) && end(run, LQ_MEMBER_UNKNOWN);
     }
     if (run->is_maybe) {
         return is_over && end(run, LQ_MEMBER_UNKNOWN);
@@ -201,10 +227,7 @@ static bool miss(struct run *run, const struct round *round)
     if (round->leader == 0) {
         say(run, "no leader is known (is more than half of the voters up?)");
     } else {
-        say(run,
-            "node %" PRIu32 " leads, and did not answer or is not among those asked: give its "
-            "admin address with --admin or LOQUET_ADMIN",
-            round->leader);
+        say_where(run, round->leader);
     }
     if (is_over || (all_answered && round->leader != 0 && !round->is_leader_asked)) {
         return end(run, LQ_MEMBER_NO_LEADER);

@@ -216,6 +216,22 @@ class Changes(CliCase):
         self.assertEqual(run.end()[0], 0)
         self.assertNotIn(1, cluster.members)
 
+    def test_the_next_leader_is_not_among_those_asked(self):
+        """What was begun can't be seen in effect: that is said soon, with what to do."""
+        cluster = Cluster().start(self)
+        admins = "%s,%s" % (cluster.admin(1), cluster.admin(2))
+
+        def script(cluster, path, body):
+            cluster.change(path, body)
+            cluster.leader, cluster.term = 3, 6
+            return STARTED
+
+        cluster.script = script
+        began = time.monotonic()
+        outcome = self.loquet("member", "remove", 1, "--admin", admins)
+        self.assertSays(outcome, 70, "may be under way", "node 3 leads", "--admin")
+        self.assertLess(time.monotonic() - began, 30)  # of 60
+
 
 class Transfer(CliCase):
     serverless = True
