@@ -226,9 +226,8 @@ void lq_apply(struct lq_replica *replica)
     lq_replica_watch_role(replica);
 }
 
-void lq_apply_turn(struct lq_replica *replica)
+void lq_apply_renew(struct lq_replica *replica)
 {
     replica->turn_commands = replica->n_commands + LQ_TURN_COMMANDS;
     replica->turn_applied = replica->applied + LQ_TURN_COMMANDS;
-    lq_apply(replica);
 }

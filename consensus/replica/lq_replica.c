@@ -108,7 +108,7 @@ void lq_replica_turn(struct lq_replica *replica)
     lq_replica_watch_role(replica);
     lq_skip_turn(replica);
     lq_peers_turn(replica);
-    lq_apply_turn(replica);
+    lq_apply(replica);
     lq_change_turn(replica);
     lq_lead_turn(replica);
     lq_home_turn(replica);
@@ -121,6 +121,7 @@ void lq_replica_flush(struct lq_replica *replica)
     if (replica->stop != NULL) {
         return;
     }
+    lq_apply_renew(replica); /* events of the next turn apply, too */
     lq_home_flush(replica);
     lq_lead_flush(replica);
     lq_store_run(&replica->store, replica->now_ms);

@@ -315,9 +315,9 @@ uint64_t lq_skip_deadline(const struct lq_replica *replica);
 
 /* ---- lq_apply.c */
 
-/* Applies what is committed, as far as the turn has room; a turn begins with lq_apply_turn. */
+/* Applies what is committed, as far as the turn has room; lq_apply_renew ends a turn. */
 void lq_apply(struct lq_replica *replica);
-void lq_apply_turn(struct lq_replica *replica);
+void lq_apply_renew(struct lq_replica *replica);
 
 /* The state is that of the newest snapshot, or empty: what comes is applied to it. */
 void lq_apply_begin(struct lq_replica *replica);

@@ -6,7 +6,7 @@
 #include "lq_entry.h"
 
 /* Commands applied in one turn; the rest follows in the next. */
-#define LQ_TURN_COMMANDS 4096
+#define LQ_TURN_COMMANDS 1024
 
 /* Entries proposed and not applied yet, beyond which commands gather. */
 #define LQ_INFLIGHT_MAX 4

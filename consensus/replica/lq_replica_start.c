@@ -299,6 +299,7 @@ struct lq_replica *lq_replica_new(const struct lq_replica_options *options,
     lq_lead_init(replica);
     put_first_records(replica, recovery->needs_restart);
     begin_raft(replica, &facts);
+    lq_apply_renew(replica);
     lq_store_run(&replica->store, now_ms);
     return replica;
 }
