@@ -94,7 +94,8 @@ void lq_server_go_on_stopping(struct lq_server *server, uint64_t now_ms)
         if (close_links(server)) {
             lq_server_close(server);
         } else {
-            server->stop_at_ms = now_ms; /* the rest in the next turn, which nothing else may bring */
+            server->stop_at_ms =
+                now_ms; /* the rest in the next turn, which nothing else may bring */
         }
         return;
     }

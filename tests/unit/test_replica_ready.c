@@ -110,7 +110,8 @@ START_TEST(one_that_leaves)
 }
 END_TEST
 
-/* Told in the middle of a turn that begins later: the sessions' turn still comes, and is no harm. */
+/* Told in the middle of a turn that begins later: the sessions' turn still comes, and is no harm.
+ */
 START_TEST(one_that_was_told_to_stop)
 {
     const struct lq_message removed = {.kind = LQ_MESSAGE_REMOVED, .index = 1000};
