@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #define LQ_DATADIR_TEXT 1024 /* of a message */
+#define LQ_DATADIR_NAME 64   /* of a file */
 
 /* Version of the layout above. A directory of another one is refused. */
 #define LQ_DATADIR_VERSION 1
@@ -29,7 +30,8 @@ struct lq_datadir {
     bool has_identity;
     uint64_t cluster; /* from the identity; 0: none yet */
     uint32_t node;
-    char text[LQ_DATADIR_TEXT]; /* what went wrong; "" while nothing did */
+    char text[LQ_DATADIR_TEXT];        /* what went wrong; "" while nothing did */
+    char passed_over[LQ_DATADIR_NAME]; /* the newest snapshot that is damaged; "": none */
 };
 
 /* Opens a directory for a node: makes it (mode 0700, parents must be there) unless it exists, takes
@@ -54,7 +56,6 @@ struct lq_recovery *lq_datadir_recover(struct lq_datadir *dir, const uint8_t sec
                                        enum lq_recovery_verdict *ret_verdict);
 
 /* Names of files, relative to the directory. */
-#define LQ_DATADIR_NAME 64
 void lq_datadir_segment_name(uint64_t number, char ret_name[LQ_DATADIR_NAME]);
 void lq_datadir_snapshot_name(uint64_t index, uint64_t term, char ret_name[LQ_DATADIR_NAME]);
 

@@ -6,6 +6,7 @@
 #include "lq_file.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* How many segments from the newest on are read past the page cache: what is in older ones was
  * durable before their successors were begun. */
@@ -52,6 +53,9 @@ static void pass_over(struct reading *reading, const struct lq_datadir_file *fil
                           "%s/%s: this snapshot is damaged and was passed over; an older one and "
                           "the log have to do. See to the disk, and remove the file",
                           reading->dir->path, file->name);
+    if (reading->dir->passed_over[0] == '\0') {
+        (void)snprintf(reading->dir->passed_over, LQ_DATADIR_NAME, "%s", file->name);
+    }
 }
 
 /* Its name is what the running node knows it by. */

@@ -110,6 +110,13 @@ static void log_recovery(const struct lq_node *node, enum lq_recovery_verdict ve
         lq_log(LQ_LOG_WARN, "a file in the data directory is damaged, and the node can do without",
                LQ_TEXT("what", node->dir.text));
     }
+    if (node->dir.passed_over[0] != '\0') {
+        lq_log(
+            LQ_LOG_WARN,
+            "a snapshot is damaged and was passed over; an older one and the log have to do. See "
+            "to the disk, and remove the file",
+            LQ_TEXT("data_dir", node->dir.path), LQ_TEXT("file", node->dir.passed_over));
+    }
     lq_log(LQ_LOG_INFO,
            verdict == LQ_RECOVERY_BLANK ? "starts with an empty data directory"
                                         : "has read its data directory",

@@ -211,6 +211,7 @@ START_TEST(unfinished_files_and_old_snapshots_go)
     ck_assert_uint_eq(facts_of(LQ_RECOVERY_GOOD).snapshot_index, 5);
     says(dir.text, snapshot_of(6, LAST_TERM));
     says(dir.text, "passed over");
+    ck_assert_str_eq(dir.passed_over, snapshot_of(6, LAST_TERM));
     ck_assert(exists(snapshot_of(6, LAST_TERM)) && exists(snapshot_of(5, 1)));
     ck_assert(exists(snapshot_of(4, 1)) && !exists(snapshot_of(3, 1)));
     ck_assert(!exists("spare-making.tmp") && !exists("spare-ready.tmp"));
