@@ -16,6 +16,7 @@ import threading
 import lqwire
 
 LEASE_S = 250
+RETRY_S = 0.02
 CARRIED = 0.3  # this share of what is held is left as it is, for the next round
 
 
@@ -27,32 +28,33 @@ class Ledger:
         self.numbers = itertools.count()
         self.owners = itertools.count(self.random.getrandbits(62))
         self.held, self.released = {}, set()  # key -> token; keys
-        self.threads, self.is_over = [], False
+        self.threads, self.over = [], threading.Event()
         self.lock = threading.Lock()
 
     def begin(self):
-        self.is_over = False
+        self.over.clear()
         self.threads = [threading.Thread(target=self._work, args=(n,), daemon=True) for n in self.nodes]
         for thread in self.threads:
             thread.start()
 
     def end(self):
-        self.is_over = True
+        self.over.set()
         for thread in self.threads:
             thread.join()
 
     def _work(self, node):
-        """Until its connection ends, which it does not come back from."""
+        """Comes back when its connection ends; what was open then is not booked."""
         rng = random.Random(self.random.getrandbits(32))
-        try:
-            with lqwire.Connection(node.client) as c:
-                while not self.is_over:
-                    key = self.prefix + b"%d" % next(self.numbers)
-                    answer = c.acquire(key, next(self.owners), lease=LEASE_S)
-                    if answer.op == "A":
-                        self._book(c, key, answer.token, rng)
-        except (OSError, lqwire.Ended):
-            return
+        while not self.over.is_set():
+            try:
+                with lqwire.Connection(node.client) as c:
+                    while not self.over.is_set():
+                        key = self.prefix + b"%d" % next(self.numbers)
+                        answer = c.acquire(key, next(self.owners), lease=LEASE_S)
+                        if answer.op == "A":
+                            self._book(c, key, answer.token, rng)
+            except (OSError, lqwire.Ended):
+                self.over.wait(RETRY_S)
 
     def _book(self, c, key, token, rng):
         if rng.random() < 0.5:

@@ -9,9 +9,11 @@
     case = load.judge()                          # tests/judge: case.violations, case.history
 """
 
+import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -38,6 +40,8 @@ class Load:
     def __init__(self, folder, nodes, mix, seed, name="", **options):
         """nodes: where the clients go, spread evenly at random. Options are those of driver.py: rate, keys, ..."""
         self.out = os.path.join(folder, "history%s" % name)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.out)  # of an earlier load
         self.told = ""
         self.events = []
         command = [sys.executable, os.path.join(JUDGE, "driver.py"), "--out", self.out, "--seconds", "100000"]
@@ -52,7 +56,13 @@ class Load:
     def wait_flowing(self, more_bytes=FLOWING_BYTES):
         """Until so much more is recorded."""
         goal = self._recorded() + more_bytes
-        wait_until("the clients are at work", lambda: self._recorded() >= goal or self.process.poll() is not None)
+
+        def flows():
+            if self.process.poll() is not None:
+                raise lqserver.ServerTrouble("the clients ended with status %d" % self.process.returncode)
+            return self._recorded() >= goal
+
+        wait_until("the clients are at work", flows)
         return self
 
     def _recorded(self):
@@ -90,6 +100,13 @@ class Load:
             self.process.communicate()
         self.process.stdin.close()
         self.process.stdout.close()
+
+    def keep(self, path):
+        """A copy of the whole history, faults included, for judge.py."""
+        shutil.copyfile(self.out, path)
+        with open(path, "a", encoding="ascii") as file:
+            file.writelines(json.dumps(event) + "\n" for event in self.events)
+        return path
 
     def judge(self, **limits):
         """The case of the judge: exact expiry, and B only during faults."""
