@@ -51,6 +51,8 @@ parts='
     integration-dev     300  build-dev                  tests   integration dev
     faults              180  build-release              tests   faults
     judge               180  build-release              tests   judge
+    cluster             400  build-release              tests   cluster
+    cluster-matrix      180  build-release              tests   cluster_matrix
     bench               120  build-release              tests   bench
     quickstart          120  build-release              one     quickstart
 '

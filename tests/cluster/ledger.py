@@ -1,4 +1,4 @@
-"""A ledger of locks that are held for longer than any test: what was acknowledged has to be true whatever the nodes go through.
+"""A ledger of locks that are held for longer than any test: what was acknowledged stays true whatever happens to nodes.
 
     ledger = Ledger(nodes, seed)
     ledger.begin()          # a thread for each node: acquires, and releases some, each acknowledged before the next

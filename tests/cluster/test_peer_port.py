@@ -1,5 +1,5 @@
-"""Hostile bytes on the port for peers of a running node: the connection is closed, one line tells of it, and the node and its
-links go on. The bytes are made from the comment of protocol/lq_message.h."""
+"""Hostile bytes on the port for peers of a running node: the connection is closed, one line tells of it, and the node
+and its links go on. The bytes are made from the comment of protocol/lq_message.h."""
 
 import socket
 import struct
@@ -173,7 +173,7 @@ class PeerPort(ClusterCase):
             self.links += 1
             kind = self.random.choice((*range(1, 16), 0, 16, 255))
             try:
-                sock.sendall(message(kind, self.random.randbytes(self.random.randrange(200, 400))))  # longer than any that has a fixed length
+                sock.sendall(message(kind, self.random.randbytes(self.random.randrange(200, 400))))  # none is that long
                 sock.sendall(struct.pack(">I", 0xFFFFFFFF))
             except (BrokenPipeError, ConnectionResetError):
                 pass

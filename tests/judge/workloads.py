@@ -17,6 +17,7 @@ class Client:
     def __init__(self, driver, name):
         self.driver, self.name = driver, name
         self.random = driver.random
+        self.leases = [max(lease, driver.min_lease) for lease in self.leases]
         self.wire = None
         self.node = self.random.choice(sorted(driver.nodes))
         self.asking = {}  # owner -> key

@@ -240,6 +240,21 @@ judge() {
     LOQUETD=$out/release/server/loquetd tests/judge/run.py
 }
 
+# Real clusters: what is done to their nodes, and the tests of simple mode through each of them.
+cluster() {
+    need "$out/release/tests/faults/liblqfaults.so"
+    environment
+    number LQ_POWER_ROUNDS 6 100
+    export LOQUET_TEST_JOBS="${LOQUET_TEST_JOBS:-4}"
+    export LQ_FAULTS_LIB=$out/release/tests/faults/liblqfaults.so
+    LOQUETD=$out/release/server/loquetd tests/integration/run.py --in tests/cluster
+}
+
+cluster_matrix() {
+    environment
+    LOQUETD=$out/release/server/loquetd tests/cluster/matrix.py
+}
+
 bench() {
     need "$out/release/tests/bench/lq_bench"
     ctest_limit=60
