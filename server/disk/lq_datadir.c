@@ -134,11 +134,15 @@ bool lq_datadir_hold(struct lq_datadir *dir, int *ret_fd)
 
 /* ---- Opening. */
 
-/* A new directory is durable when the one above it is. */
-static bool sync_parent(struct lq_datadir *dir)
+/* A new directory is durable when the one above it is. It is new until it has an identity: a start
+ * may have made it and ended right there. Whoever made it for us may keep the one above closed. */
+static bool sync_parent(struct lq_datadir *dir, bool is_made_here)
 {
     int fd = -1;
     int error = lq_file_open(dir->fd, "..", O_RDONLY | O_DIRECTORY, &fd);
+    if (error == EACCES && !is_made_here) {
+        return true;
+    }
     if (error == 0) {
         error = lq_file_sync(fd);
         lq_file_close(&fd);
@@ -209,9 +213,9 @@ bool lq_datadir_open(struct lq_datadir *dir, const char *path)
         return lq_datadir_fail_file(dir, "", "make the data directory", errno);
     }
     /* The identity is read once more under the lock: whoever held it before may have written it. */
-    return done_opening(dir, open_directory(dir) && (!is_new || sync_parent(dir)) &&
-                                 lq_datadir_read_identity(dir) && is_ours(dir) && make_lock(dir) &&
-                                 lq_datadir_read_identity(dir));
+    return done_opening(dir, open_directory(dir) && lq_datadir_read_identity(dir) && is_ours(dir) &&
+                                 (dir->has_identity || sync_parent(dir, is_new)) &&
+                                 make_lock(dir) && lq_datadir_read_identity(dir));
 }
 
 bool lq_datadir_open_read_only(struct lq_datadir *dir, const char *path)

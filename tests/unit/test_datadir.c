@@ -237,6 +237,24 @@ START_TEST(an_identity_that_is_not_durable_is_none)
 }
 END_TEST
 
+/* A start may have made the directory and ended before it was durable: the next one sees to that,
+ * as long as there is no identity. */
+START_TEST(a_directory_is_durable_before_it_has_an_identity)
+{
+    open_home();
+    lq_datadir_close(&dir);
+    lq_file_calls.fsync = failing_sync;
+    refuses("..: can't sync: Input/output error");
+    lq_file_calls.fsync = fsync;
+    open_home();
+    ck_assert(lq_datadir_identify(&dir, CLUSTER, NODE));
+    lq_datadir_close(&dir);
+    lq_file_calls.fsync = failing_sync;
+    open_home();
+    lq_datadir_close(&dir);
+}
+END_TEST
+
 static Suite *datadir_suite(void)
 {
     Suite *suite = suite_create("datadir");
@@ -255,6 +273,7 @@ static Suite *datadir_suite(void)
     tcase_add_test(tcase, a_directory_belongs_to_one_process);
     tcase_add_test(tcase, a_process_that_was_killed_holds_nothing);
     tcase_add_test(tcase, an_identity_that_is_not_durable_is_none);
+    tcase_add_test(tcase, a_directory_is_durable_before_it_has_an_identity);
     suite_add_tcase(suite, tcase);
     return suite;
 }
