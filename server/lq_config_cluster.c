@@ -32,6 +32,14 @@ static bool check_mode(const struct lq_config *config, struct lq_config_error *r
     return true;
 }
 
+/* Whether others can connect to it: it has a port, and is not "any address of this host". */
+static bool is_reachable(const char *text)
+{
+    struct lq_address address;
+    return lq_address_parse(text, &address) && strtoul(address.port, NULL, 10) != 0 &&
+           strcmp(address.host, "0.0.0.0") != 0 && strcmp(address.host, "::") != 0;
+}
+
 /* ---- The first members. */
 
 static int by_id(const void *a, const void *b)
@@ -45,7 +53,6 @@ static bool read_member(const char *text, size_t len, uint32_t *ret_node,
                         char ret_address[LQ_ADDRESS_MAX + 1])
 {
     const char *equals = memchr(text, '=', len);
-    struct lq_address address;
     unsigned long long node;
     char *end;
     size_t address_len;
@@ -60,7 +67,7 @@ static bool read_member(const char *text, size_t len, uint32_t *ret_node,
     memcpy(ret_address, equals + 1, address_len);
     ret_address[address_len] = '\0';
     *ret_node = (uint32_t)node;
-    return lq_address_parse(ret_address, &address) && strtoul(address.port, NULL, 10) != 0;
+    return is_reachable(ret_address);
 }
 
 static bool read_members(struct lq_config *config, struct lq_config_error *ret_error)
@@ -72,8 +79,8 @@ static bool read_members(struct lq_config *config, struct lq_config_error *ret_e
         size_t len = strcspn(at, ",");
         if (!read_member(at, len, &node, address)) {
             return lq_config_fail(ret_error,
-                                  "--initial-cluster: '%.*s' is not ID=HOST:PORT, such as "
-                                  "1=10.0.0.1:7312",
+                                  "--initial-cluster: '%.*s' is not ID=HOST:PORT, as others reach "
+                                  "it, such as 1=10.0.0.1:7312",
                                   (int)len, at);
         }
         if (!lq_members_add(&config->first_members, node, address, LQ_ROLE_VOTER)) {
@@ -134,20 +141,22 @@ static bool check_timings(const struct lq_config *config, struct lq_config_error
     return true;
 }
 
-static bool has_port(const char *text)
-{
-    struct lq_address address;
-    return lq_address_parse(text, &address) && strtoul(address.port, NULL, 10) != 0;
-}
-
 static bool check_offline(const struct lq_config *config, struct lq_config_error *ret_error)
 {
     bool is_rebirth = config->recover[0] != '\0' || config->restore[0] != '\0';
+    int n =
+        (config->inspect[0] != '\0') + (config->recover[0] != '\0') + (config->restore[0] != '\0');
+    if (n > 1) {
+        return lq_config_fail(ret_error, "--inspect, --recover, --restore: one at a time");
+    }
+    if (config->json && config->inspect[0] == '\0') {
+        return lq_config_fail(ret_error, "--json: only goes with --inspect");
+    }
     if (!is_rebirth) {
         return config->to[0] == '\0' ||
                lq_config_fail(ret_error, "--to: only goes with --recover and --restore");
     }
-    if (config->to[0] == '\0' || config->node_id == 0 || !has_port(config->peer)) {
+    if (config->to[0] == '\0' || config->node_id == 0 || !is_reachable(config->peer)) {
         return lq_config_fail(ret_error,
                               "%s: needs --to DIR, --node-id N and --peer HOST:PORT of "
                               "the node in the new cluster",
@@ -170,10 +179,10 @@ bool lq_config_check_cluster(struct lq_config *config, struct lq_config_error *r
     if (config->data_dir[0] == '\0') {
         return lq_config_fail(ret_error, "--data-dir: a node of a cluster needs one");
     }
-    if (!has_port(config->peer)) {
+    if (!is_reachable(config->peer)) {
         return lq_config_fail(ret_error,
-                              "--peer: a node of a cluster needs an address, with a port, "
-                              "that the other nodes reach it by");
+                              "--peer: a node of a cluster needs an address, with a port, that the "
+                              "other nodes reach it by; 0.0.0.0 is for --peer-listen");
     }
     return check_founding(config, ret_error) && check_timings(config, ret_error);
 }

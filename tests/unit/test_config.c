@@ -101,6 +101,8 @@ START_TEST(what_a_node_needs)
     refuses(FLAGS("--node-id=1", "--peer=a:1"), "--data-dir");
     refuses(FLAGS("--node-id=1", "--data-dir=d"), "--peer");
     refuses(FLAGS("--node-id=1", "--data-dir=d", "--peer=a:0"), "--peer");
+    refuses(FLAGS("--node-id=1", "--data-dir=d", "--peer=0.0.0.0:7312"), "--peer-listen");
+    refuses(FLAGS("--node-id=1", "--data-dir=d", "--peer=[::]:7312"), "--peer-listen");
     refuses(FLAGS("--node-id=1", "--data-dir=d", "--peer=a:1", "--bootstrap"), "--initial-cluster");
 }
 END_TEST
@@ -144,6 +146,8 @@ START_TEST(offline_work)
                   error.text);
     refuses(FLAGS("--recover=d"), "--to");
     refuses(FLAGS("--restore=d", "--to=e", "--node-id=1"), "--peer");
+    refuses(FLAGS("--inspect=d", "--recover=d", "--to=e", "--node-id=1", "--peer=a:1"), "one");
+    refuses(FLAGS("--json"), "--inspect");
     refuses(FLAGS("--to=e"), "--to");
 }
 END_TEST
