@@ -31,7 +31,8 @@ struct summary {
     size_t n, n_answered;
     uint64_t term;
     uint32_t leader;     /* in the highest term that anybody knows; 0: unknown */
-    bool is_one_cluster; /* all that answered are of the same */
+    const char *cluster_id;
+    bool is_one_cluster; /* all that answered are of the same, which is that one */
 };
 
 /* Why an answer is no status: in the node's own words, if it has some. */
@@ -62,7 +63,6 @@ static void ask(const struct lq_endpoints *admins, struct answer *answers)
 static struct summary sum_up(const struct answer *answers, size_t n)
 {
     struct summary summary = {.n = n, .is_one_cluster = true};
-    const char *cluster_id = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct lq_reply_status *status = &answers[i].status;
         if (!answers[i].is_good) {
@@ -71,8 +71,8 @@ static struct summary sum_up(const struct answer *answers, size_t n)
         summary.n_answered++;
         summary.is_one_cluster =
             summary.is_one_cluster &&
-            (cluster_id == NULL || strcmp(cluster_id, status->cluster_id) == 0);
-        cluster_id = status->cluster_id;
+            (summary.cluster_id == NULL || strcmp(summary.cluster_id, status->cluster_id) == 0);
+        summary.cluster_id = status->cluster_id;
         if (status->term > summary.term) {
             summary.term = status->term;
             summary.leader = 0;
@@ -135,6 +135,7 @@ static void print_not_ready(const struct answer *answers, size_t n)
 static void print_text(const struct answer *answers, const struct summary *summary)
 {
     static struct lq_row rows[LQ_ENDPOINTS_MAX];
+    char cluster_id[LQ_CELL_MAX];
     for (size_t i = 0; i < summary->n; i++) {
         fill_row(&answers[i], &rows[i]);
     }
@@ -142,6 +143,9 @@ static void print_text(const struct answer *answers, const struct summary *summa
     print_not_ready(answers, summary->n);
     if (!summary->is_one_cluster) {
         (void)printf("these are nodes of different clusters\n");
+    } else if (summary->cluster_id != NULL) {
+        lq_columns_set(cluster_id, "%s", summary->cluster_id);
+        (void)printf("cluster %s\n", cluster_id);
     }
     if (summary->leader != 0) {
         (void)printf("node %" PRIu32 " leads in term %" PRIu64 "; %zu of %zu answered\n",

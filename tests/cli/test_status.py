@@ -49,7 +49,8 @@ class Status(CliCase):
             role = "leader" if node == 1 else "follower"
             wanted = [cluster.admin(node), node, "name-%d" % node, role, 5, 1, "yes", 100, 99, 3, 12, 3, 40 + node]
             self.assertEqual(rows[node - 1], [str(word) for word in wanted])
-        self.assertEqual(" ".join(rows[3]), "node 1 leads in term 5; 3 of 3 answered")
+        self.assertEqual([" ".join(row) for row in rows[3:]],
+                         ["cluster 00000000deadbeef", "node 1 leads in term 5; 3 of 3 answered"])  # fmt: skip
 
     def test_columns_are_aligned(self):
         cluster = Cluster().start(self)
@@ -85,7 +86,7 @@ class Status(CliCase):
         status, out, _ = self.loquet("status", "--admin", dead + "," + cluster.admins)
         self.assertEqual(status, 77)
         self.assertEqual(self.rows(out)[0], [dead, "Connection", "refused"])
-        self.assertEqual(len(self.rows(out)), 5)
+        self.assertEqual(len(self.rows(out)), 6)
 
     def test_nobody_there(self):
         dead = "127.0.0.1:%d" % self.free_port()
@@ -191,4 +192,4 @@ class Garbage(CliCase):
         status, out, _ = self.loquet("status", "--admin", cluster.admins)
         self.assertEqual(status, 0)
         self.assertTrue(all(" " <= c <= "~" or c == "\n" for c in out), repr(out))
-        self.assertEqual(len(out.splitlines()), 4)
+        self.assertEqual(len(out.splitlines()), 5)
