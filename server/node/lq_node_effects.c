@@ -87,6 +87,20 @@ static void log_role(const struct lq_node *node, const struct lq_effect *effect)
     }
 }
 
+/* A node that stops has its origin closed, as a matter of course. */
+static void log_closed(const struct lq_node *node, uint64_t incarnation)
+{
+    if (node->is_leaving) {
+        lq_log(LQ_LOG_INFO, "the cluster knows that this node stops",
+               LQ_NUMBER("incarnation", incarnation));
+    } else {
+        lq_log(LQ_LOG_WARN,
+               "the cluster closed this node's origin, since it was silent too long or is no "
+               "member any more: its clients are disconnected",
+               LQ_NUMBER("incarnation", incarnation));
+    }
+}
+
 static void log_failed_change(const struct lq_effect *effect)
 {
     static const char *const kinds[] = {[LQ_CHANGE_ADD] = "add",
@@ -119,10 +133,7 @@ static void note(struct lq_node *node, const struct lq_effect *effect)
         lq_log(LQ_LOG_INFO, "serves clients", LQ_NUMBER("incarnation", effect->a));
         break;
     case LQ_NOTE_CLOSED:
-        lq_log(LQ_LOG_WARN,
-               "the cluster closed this node's origin, since it stops or was silent too long: its "
-               "clients are disconnected",
-               LQ_NUMBER("incarnation", effect->a));
+        log_closed(node, effect->a);
         break;
     case LQ_NOTE_MEMBERS:
         change_members(node, effect->a);
