@@ -30,7 +30,7 @@ struct answer {
 struct summary {
     size_t n, n_answered;
     uint64_t term;
-    uint32_t leader;     /* in the highest term that anybody knows; 0: unknown */
+    uint32_t leader; /* in the highest term that anybody knows; 0: unknown */
     const char *cluster_id;
     bool is_one_cluster; /* all that answered are of the same, which is that one */
 };
