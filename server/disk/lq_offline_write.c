@@ -120,6 +120,8 @@ bool lq_offline_write(const char *to, const struct lq_rebirth_options *options,
             remove_all(&dir);
         }
         lq_datadir_close(&dir);
+    } else {
+        (void)rmdir(path);
     }
     if (!is_done) {
         (void)fprintf(out, "%s\n", dir.text);

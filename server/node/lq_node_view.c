@@ -29,8 +29,8 @@ static const char *why_not_ready(struct lq_node *node)
         [LQ_LINK_WRONG_CLUSTER] = "this node is of another cluster, or its initial-cluster differs",
         [LQ_LINK_WRONG_NODE] = "this node is not the one that is expected at its address",
         [LQ_LINK_NOT_MEMBER] = "this node was removed from the cluster",
-        [LQ_LINK_LOST_DISK] = "the disk of this node was lost or emptied: it must join under a new "
-                              "id, see the log",
+        [LQ_LINK_LOST_DISK] =
+            "its disk was lost or emptied: it must join under a new id, see the log",
         [LQ_LINK_OLD_DISK] = "the data directory of this node is an old copy",
         [LQ_LINK_OLD_LIFE] = NULL,
     };

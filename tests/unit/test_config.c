@@ -9,7 +9,7 @@
 static struct lq_config config;
 static struct lq_config_error error;
 
-#define MEMBERS "1=10.0.0.1:7312,2=[::1]:7312,3=node-3.example:7312"
+#define MEMBERS "--initial-cluster=1=10.0.0.1:7312,2=[::1]:7312,3=node-3.example:7312"
 
 #define FLAGS_MAX 16
 
@@ -44,7 +44,7 @@ static void refuses(const char *const flags[], const char *about)
 START_TEST(a_node_that_founds_a_cluster)
 {
     ck_assert_msg(read_flags(FLAGS("--node-id=2", "--data-dir=d", "--peer=[::1]:7312",
-                                   "--bootstrap", "--initial-cluster=" MEMBERS)),
+                                   "--bootstrap", MEMBERS)),
                   "%s", error.text);
     ck_assert_uint_eq(config.node_id, 2);
     ck_assert_uint_eq(config.first_members.n, 3);
@@ -119,12 +119,8 @@ START_TEST(first_members_that_make_no_sense)
         refuses(FLAGS("--node-id=1", "--data-dir=d", "--peer=a:1", "--bootstrap", list),
                 "--initial-cluster");
     }
-    refuses(FLAGS("--node-id=4", "--data-dir=d", "--peer=a:1", "--bootstrap",
-                  "--initial-cluster=" MEMBERS),
-            "node 4");
-    refuses(FLAGS("--node-id=1", "--data-dir=d", "--peer=a:1", "--bootstrap",
-                  "--initial-cluster=" MEMBERS),
-            "--peer");
+    refuses(FLAGS("--node-id=4", "--data-dir=d", "--peer=a:1", "--bootstrap", MEMBERS), "node 4");
+    refuses(FLAGS("--node-id=1", "--data-dir=d", "--peer=a:1", "--bootstrap", MEMBERS), "--peer");
 }
 END_TEST
 
