@@ -88,6 +88,9 @@ static struct lq_parcel *open_parcel(struct lq_replica *replica)
         parcel->segment.len < replica->options.entry_bytes / 2) {
         return parcel;
     }
+    if (lq_list_is_empty(&home->outbox)) {
+        home->grown_ms = replica->now_ms;
+    }
     parcel = lq_calloc(1, sizeof *parcel);
     parcel->first_seq = home->last_seq + 1;
     lq_buffer_init(&parcel->segment);
@@ -224,7 +227,7 @@ void lq_home_applied(struct lq_replica *replica, uint64_t seq)
         return;
     }
     home->through = seq;
-    home->told_ms = replica->now_ms;
+    home->told_ms = home->grown_ms = replica->now_ms;
     while (!lq_list_is_empty(&home->outbox) && parcel_of(home->outbox.next)->last_seq <= seq) {
         drop_parcel(home, parcel_of(home->outbox.next));
     }

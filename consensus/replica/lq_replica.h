@@ -265,8 +265,8 @@ struct lq_replica_status {
 struct lq_replica_status lq_replica_status(const struct lq_replica *replica);
 
 /* Why a client's request could not be committed through this node now, in words, or NULL if it
- * could, as far as one can know: it takes requests, and the leader has answered it within an
- * election timeout or so; or it leads, and so has a majority. */
+ * could, as far as one can know: it takes requests, those before were committed, and the leader has
+ * answered it within an election timeout or so; or it leads, and so has a majority. */
 const char *lq_replica_not_ready(struct lq_replica *replica);
 
 /* Another node as this one sees it. */

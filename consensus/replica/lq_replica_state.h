@@ -85,6 +85,7 @@ struct lq_home {
     uint64_t last_seq;        /* of the last command numbered */
     uint64_t through;         /* commands up to this one were applied */
     uint64_t told_ms;         /* when `through` last grew, or a parcel was handed on */
+    uint64_t grown_ms;        /* when `through` last grew, or the outbox had its first command */
     uint64_t resent_ms;       /* when the leader last asked for parcels again */
     struct lq_list outbox;    /* struct lq_parcel */
     struct lq_parcel *parcel; /* the last one, while it may grow: not handed on yet */
@@ -93,8 +94,7 @@ struct lq_home {
     uint64_t outbox_bytes;
     struct lq_map by_seq; /* numbered requests without their last answer */
     struct lq_list held;  /* requests without a number, in their order */
-    struct lq_list
-        changes; /* numbered releases and renewals, in their order: so they are answered */
+    struct lq_list changes; /* numbered releases and renewals, to be answered in this order */
     uint64_t n_held;
     struct lq_list timers[LQ_HOME_TIMERS]; /* requests by when patience ends, see lq_home_timer */
     struct lq_answer *answers;

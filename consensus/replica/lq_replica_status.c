@@ -34,6 +34,9 @@ struct lq_replica_status lq_replica_status(const struct lq_replica *replica)
 
 /* ---- Readiness. */
 
+/* Commands that wait for so many election timeouts are not merely slow. */
+#define HELD_UP_ELECTIONS UINT64_C(4)
+
 /* A ping comes back within this of a peer that is well. */
 static bool is_near(const struct lq_replica *replica, const struct lq_peer *peer)
 {
@@ -51,6 +54,15 @@ static bool has_majority(struct lq_replica *replica)
                   (node == replica->options.node || is_near(replica, lq_peer_find(replica, node)));
     }
     return n_near > lq_members_n_voters(members) / 2;
+}
+
+/* Whether the oldest command of this node's clients has waited for longer than an election takes:
+ * all contacts may be well and the disks of a majority full or stuck all the same. */
+static bool is_held_up(const struct lq_replica *replica)
+{
+    const struct lq_home *home = &replica->home;
+    return !lq_list_is_empty(&home->outbox) &&
+           replica->now_ms >= home->grown_ms + HELD_UP_ELECTIONS * replica->options.election_ms;
 }
 
 static const char *not_formed(const struct lq_replica *replica)
@@ -75,6 +87,9 @@ const char *lq_replica_not_ready(struct lq_replica *replica)
     }
     if (!lq_home_is_serving(replica)) {
         return "its origin is not open yet";
+    }
+    if (is_held_up(replica)) {
+        return "what its clients asked for is not committed";
     }
     if (replica->leader != replica->options.node) {
         return is_near(replica, lq_peer_find(replica, replica->leader))

@@ -86,8 +86,8 @@ unit() {
     debug)
         ctest_limit=580
         export CK_TIMEOUT_MULTIPLIER=20
-        number LQ_SEEDS 2 20
-        number LQ_OPS 5000 500000
+        number LQ_SEEDS 1 20
+        number LQ_OPS 1500 500000
         ;;
     dev) export CK_TIMEOUT_MULTIPLIER=5 ;;
     assertions) selection='^unit\.engine' ;;

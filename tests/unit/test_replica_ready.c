@@ -1,6 +1,7 @@
 /* When a node says that it is of use, and when not and why. */
 #include "lq_test.h"
 #include "replica_rig.h"
+#include "session_text.h"
 
 #include <string.h>
 
@@ -102,6 +103,28 @@ START_TEST(one_whose_links_stand_but_carry_nothing)
 }
 END_TEST
 
+/* All links are well, and the leader's own disk too; but no other one takes what it proposes. */
+START_TEST(one_whose_requests_are_not_committed)
+{
+    uint32_t leader = lq_nodes_form(&nodes, 3);
+    uint32_t follower = leader % 3 + 1, third = other_than(leader, follower);
+    struct lq_rig_client *client = lq_nodes_connect(&nodes, leader);
+    lq_nodes_advance(&nodes, 1000);
+    nodes.nodes[follower].holds_disk = nodes.nodes[third].holds_disk = true;
+    is_ready(leader);
+    lq_rig_say(client, "A 0 60 1 key");
+    lq_nodes_advance(&nodes, 200);
+    is_ready(leader); /* it may be slow */
+    lq_nodes_advance(&nodes, UINT64_C(4) * nodes.options.election_ms);
+    is_not_ready(leader, "not committed");
+    nodes.nodes[follower].holds_disk = nodes.nodes[third].holds_disk = false;
+    lq_nodes_advance(&nodes, 2000);
+    for (uint32_t id = 1; id <= 3; id++) {
+        is_ready(id);
+    }
+}
+END_TEST
+
 START_TEST(one_that_leaves)
 {
     uint32_t leader = lq_nodes_form(&nodes, 3);
@@ -155,6 +178,7 @@ static Suite *suite_of_ready(void)
     tcase_add_test(tcase, one_that_waits_to_be_added);
     tcase_add_test(tcase, those_without_contact);
     tcase_add_test(tcase, one_whose_links_stand_but_carry_nothing);
+    tcase_add_test(tcase, one_whose_requests_are_not_committed);
     tcase_add_test(tcase, one_that_leaves);
     tcase_add_test(tcase, one_that_was_told_to_stop);
     tcase_add_test(tcase, how_a_leader_sees_its_peers);
