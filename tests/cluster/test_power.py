@@ -14,7 +14,6 @@ import lqserver
 ROUNDS = int(os.environ.get("LQ_POWER_ROUNDS") or (100 if os.environ.get("LQ_LONG") else 6))
 MIX = "hot=8,churn=8,long=4,dying=2,burst=2,cancel=3,stranger=3"
 GO_ON_SECONDS = 0.3
-LATE_MS = 5000  # this is not about slow disks
 
 
 class PowerCase(LayeredCase):
@@ -28,6 +27,7 @@ class PowerCase(LayeredCase):
         """Returns (what the ledger found, the case of the judge, what the power losses did)."""
         nodes = list(self.cluster.nodes.values())
         load = Load(self.cluster.folder, nodes, MIX, self.random.getrandbits(32))
+        fault = load.fault("power", *nodes)  # all along: this is about what is lost, not about what is late
         try:
             load.wait_flowing()
             for node in nodes:
@@ -35,7 +35,6 @@ class PowerCase(LayeredCase):
             self.ledger.begin()
             load.wait_flowing(1)
             time.sleep(self.random.random() * 0.6)  # the random moment
-            fault = load.fault("power", *nodes)
             story = self.lose_power(nodes, mode)
             self.ledger.end()
             for node in nodes:
@@ -47,7 +46,7 @@ class PowerCase(LayeredCase):
             load.end()
         finally:
             load.kill()
-        return found, load.judge(late_ms=LATE_MS), story
+        return found, load.judge(), story
 
     def lose_power(self, nodes, mode):
         for node in nodes:
