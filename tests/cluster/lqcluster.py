@@ -29,6 +29,7 @@ READY_SECONDS = 20.0  # loose: a slow machine with sanitizers
 POLL_SECONDS = 0.005
 
 _random = random.SystemRandom()
+_reserved = []  # UDP sockets: whoever has a port's, in any process here, has the port
 
 
 def free_port():
@@ -36,13 +37,17 @@ def free_port():
     until it is listened on."""
     while True:
         port = _random.randrange(12000, 32000)
+        mark = socket.socket(type=socket.SOCK_DGRAM)
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
+                mark.bind(("127.0.0.1", port))
                 s.bind(("127.0.0.1", port))
-                return port
             except OSError:
+                mark.close()
                 continue
+        _reserved.append(mark)
+        return port
 
 
 def wait_until(what, holds, seconds=READY_SECONDS):
