@@ -4,12 +4,13 @@
     LOQUETD=path/to/loquetd tests/cluster/failover.py [--way kill|freeze] [--runs 50] [--freeze-s 10] [--seed N]
 
 64 clients, on the two other nodes alone, acquire, hold, queue and release on a few hot keys and on many others. Then
-the leader gets SIGKILL, or SIGSTOP for some seconds. For each run the judge (tests/judge) must find nothing, a closed connection at
-the survivors included. Prints each time, and at the end the median, 90 % and the longest; fails above the bounds.
+the leader gets SIGKILL, or SIGSTOP for some seconds. For each run the judge (tests/judge) must find nothing, a closed
+connection at the survivors included. Prints each time, and at the end the median, 90 % and the longest; fails above
+the bounds.
 
-The time is from just before the signal to the arrival of the first A that can't have been decided before it: its acquire was
-sent after the leader was certainly gone (reaped, or stopped as the kernel says), or it waited for a holder whose confirmed
-release was sent after that. Answers that were only on their way do not count. What the clients' own loop needs is
+The time is from just before the signal to the arrival of the first A that can't have been decided before it: its acquire
+was sent after the leader was certainly gone (reaped, or stopped as the kernel says), or it waited for a holder whose
+confirmed release was sent after that. Answers that were only on their way do not count. What the clients' own loop needs is
 part of it.
 """
 
