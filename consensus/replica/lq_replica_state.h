@@ -92,8 +92,8 @@ struct lq_home {
     bool has_more;            /* to be handed on in the next turn */
     bool is_ragged;           /* not handed on are others than the last ones */
     uint64_t outbox_bytes;
-    struct lq_map by_seq; /* numbered requests without their last answer */
-    struct lq_list held;  /* requests without a number, in their order */
+    struct lq_map by_seq;   /* numbered requests without their last answer */
+    struct lq_list held;    /* requests without a number, in their order */
     struct lq_list changes; /* numbered releases and renewals, to be answered in this order */
     uint64_t n_held;
     struct lq_list timers[LQ_HOME_TIMERS]; /* requests by when patience ends, see lq_home_timer */
