@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* A listening socket on one resolved address, or -1 with errno. */
-static int listen_on(const struct addrinfo *info)
+static int listen_on(const struct addrinfo *info, int backlog)
 {
     int on = 1, error;
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -19,7 +19,7 @@ static int listen_on(const struct addrinfo *info)
         return -1;
     }
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(fd, info->ai_addr, info->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
+        bind(fd, info->ai_addr, info->ai_addrlen) != 0 || listen(fd, backlog) != 0) {
         error = errno;
         (void)close(fd);
         errno = error;
@@ -28,7 +28,7 @@ static int listen_on(const struct addrinfo *info)
     return fd;
 }
 
-int lq_listen_open(const char *address, const char *setting)
+int lq_listen_open(const char *address, const char *setting, int backlog)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *infos;
     struct lq_address parsed;
@@ -41,7 +41,7 @@ int lq_listen_open(const char *address, const char *setting)
         return -1;
     }
     for (const struct addrinfo *info = infos; info != NULL && fd < 0; info = info->ai_next) {
-        fd = listen_on(info);
+        fd = listen_on(info, backlog);
     }
     error = errno;
     freeaddrinfo(infos);

@@ -1,13 +1,15 @@
-/* Listening sockets: what the ports for clients and for peers have in common. */
+/* Listening sockets: what the ports for clients, for peers and for the admin interface have in
+ * common. */
 #ifndef LQ_LISTEN_H
 #define LQ_LISTEN_H
 
 #include <stdbool.h>
 
 /* Resolves HOST:PORT, which must be of that form, and listens on the first of its addresses that
- * works. Returns the descriptor, not blocking and the caller's; or -1 when none works, which was
- * logged with `setting`, the name of what the operator would have to change. */
-int lq_listen_open(const char *address, const char *setting);
+ * works, with a queue of `backlog` connections that were not accepted yet. Returns the descriptor,
+ * not blocking and the caller's; or -1 when none works, which was logged with `setting`, the name
+ * of what the operator would have to change. */
+int lq_listen_open(const char *address, const char *setting, int backlog);
 
 /* Logs `msg` with the address that the socket is bound to. */
 void lq_listen_log(int fd, const char *msg);

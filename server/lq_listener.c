@@ -106,7 +106,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 bool lq_listener_start(struct lq_listener *listener, struct lq_server *server, const char *address)
 {
     listener->server = server;
-    listener->fd = lq_listen_open(address, "--listen");
+    listener->fd = lq_listen_open(address, "--listen", SOMAXCONN);
     if (listener->fd < 0) {
         return false;
     }

@@ -14,6 +14,7 @@
 #include "lq_check.h"
 #include "lq_clock.h"
 #include "lq_limits.h"
+#include "lq_listen.h"
 #include "lq_log.h"
 #include "lq_mem.h"
 
@@ -137,16 +138,17 @@ struct lq_admin *lq_admin_start(uv_loop_t *loop, const char *address,
     struct lq_admin *admin = lq_calloc(1, sizeof *admin);
     admin->user = *user;
     admin->loop = loop;
-    admin->fd = -1;
     admin->accept_again_ms = LQ_NEVER;
     admin->timeout_ms = LQ_ADMIN_TIMEOUT_MS;
     lq_list_init(&admin->links);
     json_set_alloc_funcs(lq_malloc, lq_free);             /* so JSON never lacks memory either */
     LQ_CHECK(lq_address_parse(address, &admin->address)); /* the configuration checked it */
-    if (!lq_admin_listen_open(admin)) {
+    admin->fd = lq_listen_open(address, "--admin", LQ_ADMIN_LINKS_MAX);
+    if (admin->fd < 0) {
         lq_free(admin);
         return NULL;
     }
+    lq_listen_log(admin->fd, "listening for admin");
     admin->daemon = lq_admin_http_start(admin);
     if (admin->daemon == NULL) {
         lq_log(LQ_LOG_ERROR, "cannot start the admin interface",

@@ -67,8 +67,8 @@ static struct lq_admin_answer answer_to(struct lq_admin *admin, struct MHD_Conne
                                         struct lq_admin_request *request)
 {
     const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
-    const struct lq_node_view *view = admin->user.view(admin->user.context);
-    if (!lq_admin_host_is_known(host, admin->address.host, view->members)) {
+    request->view = admin->user.view(admin->user.context);
+    if (!lq_admin_host_is_known(host, admin->address.host, request->view->members)) {
         return lq_admin_fault(MHD_HTTP_FORBIDDEN, "host",
                               "this server is not known as '%s': use its IP address, or the host "
                               "that its admin or peer address has",

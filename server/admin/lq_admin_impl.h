@@ -1,7 +1,7 @@
 /* Inside of the admin interface: what the files of server/admin share. Nobody else includes this.
  *
  *   lq_admin.c          life, loop, time limits
- *   lq_admin_listen.c   the listening socket
+ *   lq_admin_listen.c   accepting
  *   lq_admin_http.c     requests and answers, as libmicrohttpd has them
  *   lq_admin_host.c     which names of this server a request may use
  *   lq_admin_route.c    method and path -> handler
@@ -72,10 +72,7 @@ void lq_admin_run(struct lq_admin *admin);
 
 /* ---- lq_admin_listen.c */
 
-/* Opens a socket that listens on admin->address; false when that fails, which was logged. */
-bool lq_admin_listen_open(struct lq_admin *admin);
-
-/* Begins to accept on it. */
+/* Begins to accept on admin->fd, which listens. */
 void lq_admin_listen_start(struct lq_admin *admin);
 
 /* There is room for another connection. */
@@ -97,6 +94,7 @@ bool lq_admin_host_is_known(const char *header, const char *own, const struct lq
 
 struct lq_admin_request {
     const struct lq_admin_user *user;
+    const struct lq_node_view *view; /* as the request came */
     const char *method;
     const char *path;         /* decoded, without the query */
     const char *content_type; /* NULL: none given */

@@ -5,11 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const struct lq_node_view *view_of(const struct lq_admin_request *request)
-{
-    return request->user->view(request->user->context);
-}
-
 static uint64_t since(const struct lq_node_view *view, uint64_t then_ms)
 {
     return view->now_ms > then_ms ? view->now_ms - then_ms : 0;
@@ -25,7 +20,7 @@ struct lq_admin_answer lq_admin_livez(const struct lq_admin_request *request)
 
 struct lq_admin_answer lq_admin_readyz(const struct lq_admin_request *request)
 {
-    const struct lq_node_view *view = view_of(request);
+    const struct lq_node_view *view = request->view;
     if (view->is_stopping) {
         return (struct lq_admin_answer){.status = MHD_HTTP_SERVICE_UNAVAILABLE, .text = "stopping"};
     }
@@ -74,7 +69,7 @@ static void set_cluster(json_t *object, const struct lq_node_view *view)
 
 struct lq_admin_answer lq_admin_members(const struct lq_admin_request *request)
 {
-    const struct lq_node_view *view = view_of(request);
+    const struct lq_node_view *view = request->view;
     json_t *object = json_object();
     set_cluster(object, view);
     lq_admin_set_node(object, "node", view->node);
@@ -211,7 +206,7 @@ static void set_part(json_t *object, const struct lq_node_view *view)
 
 struct lq_admin_answer lq_admin_status(const struct lq_admin_request *request)
 {
-    const struct lq_node_view *view = view_of(request);
+    const struct lq_node_view *view = request->view;
     json_t *object = json_object();
     set_node(object, view);
     set_part(object, view);

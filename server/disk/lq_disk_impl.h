@@ -19,10 +19,10 @@
 
 /* Of a file that is to become a segment: while it is being filled, and once it is complete. */
 #define LQ_DISK_MAKING "spare-making.tmp"
+#define LQ_DISK_READY  "spare-ready.tmp"
+
 /* Batches that a node writes after its start before the next segment is made. */
 #define LQ_DISK_CALM_WRITES 256
-
-#define LQ_DISK_READY "spare-ready.tmp"
 
 struct lq_disk_op {
     struct lq_list in_queue; /* a lane's, or of the finished or the free ones */

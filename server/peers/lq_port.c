@@ -84,7 +84,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 bool lq_links_listen(struct lq_links *links, const char *address)
 {
     LQ_CHECK(links->port_fd < 0);
-    links->port_fd = lq_listen_open(address, "the address for peers");
+    links->port_fd = lq_listen_open(address, "--peer, or --peer-listen", SOMAXCONN);
     if (links->port_fd < 0) {
         return false;
     }
