@@ -34,8 +34,8 @@ LIES = {
     "forgets a request": ("in time", "late", "progress"),
     "falls silent at the end": ("progress", "in time"),
 }
-# Lies that need an occasion which is rare are told at every one, or every other.
-RATES = {"ends leases late": 0.5, "says K and does not renew": 0.5, "says R to everybody": 0.5, "ends leases early": 0.3}
+# Lies that need an occasion which is rare are told at every one, or at many.
+RATES = {"ends leases late": 1, "says K and does not renew": 0.5, "says R to everybody": 0.5, "ends leases early": 0.3}
 
 
 class Key:
@@ -108,7 +108,7 @@ class Server:
         if self.lies("ends leases early"):
             lease = int(lease * 0.7)
         if self.lies("ends leases late"):
-            lease += 8 * NS
+            lease += 2 * NS
         key.ends = self.world.now + lease
         self.world.after(lease, lambda token=key.token: self.expire(name, token))
 
