@@ -14,7 +14,7 @@
 #   pid NODE          prints the process id of a node
 #   env               prints what to put into the environment of `loquet`: eval "$(deploy/cluster.sh env)"
 #   logs [NODE]       prints the log of a node, or all
-#   destroy           ends all and removes DIR
+#   destroy           ends all and removes what was made in DIR, and DIR if nothing else is in it
 #
 # DIR is build/cluster unless given, here or in LOQUET_CLUSTER_DIR. The programs are those of build/release, unless
 # LOQUETD and LOQUET name others. Options of loquetd for all nodes: LOQUET_CLUSTER_OPTIONS.
@@ -71,13 +71,16 @@ pid_of() {
 
 # ---- Founding.
 
-# Prints so many TCP ports of loopback that nobody has.
+# Prints so many TCP ports of loopback that nobody listens on, below those that the kernel gives to outgoing
+# connections: they stay free while a node is down.
 free_ports() {
-    python3 - "$1" <<'END'
-import socket, sys
-held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(" ".join(str(s.getsockname()[1]) for s in held))
-END
+    local port taken=' '
+    while [ "$(wc -w <<<"$taken")" -lt "$1" ]; do
+        port=$((12000 + (RANDOM * 32768 + RANDOM) % 20000))
+        [[ $taken != *" $port "* ]] || continue
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || taken+="$port "
+    done
+    echo "$taken"
 }
 
 found() {
@@ -238,7 +241,8 @@ esac
 need_cluster
 dir=$(cd "$dir" && pwd)
 case $command in
-stop | destroy | logs) [ $# -gt 0 ] || mapfile -t nodes < <(all_nodes) ;;
+destroy) [ $# -eq 0 ] || give_up "destroy removes the whole cluster: take out a node with 'loquet member remove'" ;;
+stop | logs) [ $# -gt 0 ] || mapfile -t nodes < <(all_nodes) ;;
 kill | freeze | thaw | pid) [ $# -gt 0 ] || give_up "$command: which nodes? They are $(all_nodes | tr '\n' ' ')" ;;
 esac
 case $command in
@@ -255,8 +259,13 @@ env)
     ;;
 logs) show_logs "${nodes[@]}" ;;
 destroy)
+    mapfile -t nodes < <(all_nodes)
     end_nodes KILL "${nodes[@]}"
-    rm -rf "$dir"
+    for node in "${nodes[@]}"; do
+        rm -rf "$dir/node$node"
+    done
+    rm -f "$dir/members"
+    rmdir "$dir" 2>/dev/null || echo "cluster: $dir stays, since there are other things in it"
     ;;
 *) give_up "no command is called '$command': see --help" ;;
 esac
