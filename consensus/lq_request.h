@@ -30,7 +30,10 @@ struct lq_request {
     struct lq_session *session; /* NULL: nobody is told the answer */
     struct lq_list in_session; /* the session's open or cancelling requests; or the hub's orphans */
     struct lq_list in_fresh;   /* decoded, not yet handed to the backend */
-    struct lq_map_node by_owner; /* open acquires, for C; the first of several equal ones */
+    union {
+        struct lq_map_node by_owner; /* open acquires, for C; the first of several equal ones */
+        struct lq_map_node by_token; /* the backend's: numbered renewals */
+    };
     struct lq_list same_owner; /* open acquires of the same session, owner and key, oldest first */
     struct lq_span wait; /* open acquires: until their wait ends or their cancel is under way */
 
@@ -42,6 +45,7 @@ struct lq_request {
     uint64_t seq;
     uint8_t backend_state; /* an enum of the backend */
     bool is_overdue;       /* its session was told that nobody knows */
+    bool is_followed;      /* a renewal: its session sent more about the same token after it */
 
     uint8_t key[];
 };

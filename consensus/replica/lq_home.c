@@ -53,6 +53,12 @@ static uint64_t hash_request(const struct lq_map_node *node, const void *context
     return lq_map_spread(LQ_CONTAINER(node, const struct lq_request, by_seq)->seq);
 }
 
+static uint64_t hash_token(const struct lq_map_node *node, const void *context)
+{
+    (void)context;
+    return lq_map_spread(LQ_CONTAINER(node, const struct lq_request, by_token)->token);
+}
+
 void lq_home_init(struct lq_replica *replica)
 {
     struct lq_home *home = &replica->home;
@@ -63,6 +69,7 @@ void lq_home_init(struct lq_replica *replica)
         lq_list_init(&home->timers[i]);
     }
     lq_map_init(&home->by_seq, hash_request, NULL);
+    lq_map_init(&home->by_token, hash_token, NULL);
 }
 
 void lq_home_done(struct lq_replica *replica)
@@ -70,6 +77,7 @@ void lq_home_done(struct lq_replica *replica)
     struct lq_home *home = &replica->home;
     drop_outbox(home);
     lq_map_done(&home->by_seq);
+    lq_map_done(&home->by_token);
     lq_free(home->answers);
 }
 

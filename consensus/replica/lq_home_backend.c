@@ -42,7 +42,7 @@ static void home_submit(struct lq_backend *backend, struct lq_request *request)
     struct lq_replica *replica = replica_of(backend);
     lq_list_init(&request->in_held);
     lq_list_init(&request->in_timer);
-    request->is_overdue = false;
+    request->is_overdue = request->is_followed = false;
     if (request->op == LQ_OP_ACQUIRE && request->wait_s > 0) {
         lq_home_answer(replica, request, LQ_ANSWER_OPEN, 0); /* its wait runs from now */
     }

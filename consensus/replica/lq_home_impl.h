@@ -7,7 +7,8 @@
 enum lq_home_state {
     LQ_HOME_HELD,
     LQ_HOME_SENT,
-    LQ_HOME_CONFIRMING, /* its grant is too old to be believed: a renewal of it is under way */
+    LQ_HOME_CONFIRMING, /* its grant or renewal is too old to be told: another renewal is under way
+                         */
 };
 
 /* How long each kind of request is waited for; one list each. */

@@ -2,8 +2,8 @@
  *
  *   HELD ---- numbered ----> SENT -- outcome QUEUED --> SENT -- outcome --> answer
  *    |                         |                                  |
- *    cancelled, given up       given up: OVERDUE, and goes on     old grant: CONFIRMING -> answer
- *    -> answer                                                    once a renewal proved it
+ *    cancelled, given up       given up: OVERDUE, and goes on     too old: CONFIRMING -> answer
+ *    -> answer                                                    once a new renewal proved it
  *
  * No answer is invented: what is held was never seen by anybody and may be answered here; what has
  * a number is answered by its outcome alone. */
@@ -56,6 +56,18 @@ static struct lq_request *find(struct lq_home *home, uint64_t seq)
     return NULL;
 }
 
+/* Renewals that wait for their outcome learn of what their sessions send after them. */
+static void tell_followed(struct lq_home *home, const struct lq_request *next)
+{
+    struct lq_map_node *node = lq_map_chain(&home->by_token, lq_map_spread(next->token));
+    for (; node != NULL; node = node->next) {
+        struct lq_request *before = LQ_CONTAINER(node, struct lq_request, by_token);
+        if (before->token == next->token && before->session == next->session) {
+            before->is_followed = true;
+        }
+    }
+}
+
 static void list_by_seq(struct lq_home *home, struct lq_request *request, uint64_t seq)
 {
     request->seq = seq;
@@ -67,6 +79,9 @@ static void finish(struct lq_replica *replica, struct lq_request *request, enum 
                    uint64_t token)
 {
     lq_map_remove(&replica->home.by_seq, &request->by_seq);
+    if (request->op == LQ_OP_RENEW) {
+        lq_map_remove(&replica->home.by_token, &request->by_token);
+    }
     lq_list_remove(&request->in_held);
     lq_home_set_timer(replica, request, LQ_HOME_NO_TIMER);
     lq_home_answer(replica, request, kind, token);
@@ -105,6 +120,10 @@ void lq_home_number_request(struct lq_replica *replica, struct lq_request *reque
     list_by_seq(&replica->home, request, seq);
     if (!is_acquire) {
         lq_list_append(&replica->home.changes, &request->in_held);
+        tell_followed(&replica->home, request);
+    }
+    if (request->op == LQ_OP_RENEW) {
+        lq_map_insert(&replica->home.by_token, &request->by_token, lq_map_spread(request->token));
     }
     lq_home_set_timer(replica, request,
                       !is_acquire            ? LQ_HOME_TIMER_CHANGE
@@ -129,9 +148,9 @@ static bool is_worth_telling(const struct lq_replica *replica, const struct lq_o
     return age < (uint64_t)outcome->lease_s * 500 || LQ_PLANTED(LQ_PLANT_STALE_GRANT);
 }
 
-/* Renews a grant that is too old to be told, so that it is news: again and again, for the renewal
- * may come too late as well, until the request is overdue. Then its session ends, nobody hears of
- * the grant, and it is released. */
+/* Renews what is too old to be told, so that it is news: again and again, for this renewal may come
+ * too late as well, until the request is overdue. Then its session ends, and if it was a grant,
+ * nobody heard of it, and it is released. */
 static void confirm(struct lq_replica *replica, struct lq_request *request, uint64_t token)
 {
     struct lq_command renew = {.type = LQ_COMMAND_RENEW,
@@ -155,6 +174,23 @@ static void granted(struct lq_replica *replica, struct lq_request *request,
         finish(replica, request, LQ_ANSWER_GRANTED, outcome->token);
     } else {
         confirm(replica, request, outcome->token);
+    }
+}
+
+/* A renewal is news while enough of its lease is left. One that is not, and has others of its
+ * session behind it that must be answered after it, can't be repeated: nobody knows what its lease
+ * is now. */
+static void renewed(struct lq_replica *replica, struct lq_request *request,
+                    const struct lq_outcome *outcome)
+{
+    if (!lq_request_is_heard(request) || is_worth_telling(replica, outcome)) {
+        finish(replica, request, LQ_ANSWER_RENEWED, 0);
+    } else if (request->is_followed) {
+        finish(replica, request, LQ_ANSWER_LOST, 0);
+    } else {
+        lq_list_remove(&request->in_held);
+        lq_list_append(&replica->home.changes, &request->in_held); /* its number is the last */
+        confirm(replica, request, request->token);
     }
 }
 
@@ -203,16 +239,14 @@ void lq_home_outcome(struct lq_replica *replica, const struct lq_outcome *outcom
         finish(replica, request, LQ_ANSWER_RELEASED, 0);
         break;
     case LQ_OUTCOME_NOT_HELD:
-        finish(replica, request,
-               request->backend_state == LQ_HOME_CONFIRMING ? LQ_ANSWER_LOST : LQ_ANSWER_NOT_HELD,
+        finish(replica, request, request->op == LQ_OP_ACQUIRE ? LQ_ANSWER_LOST : LQ_ANSWER_NOT_HELD,
                0);
         break;
     case LQ_OUTCOME_RENEWED:
-        if (request->backend_state == LQ_HOME_CONFIRMING) {
+        if (request->op == LQ_OP_ACQUIRE) {
             granted(replica, request, outcome);
         } else {
-            finish(replica, request,
-                   is_worth_telling(replica, outcome) ? LQ_ANSWER_RENEWED : LQ_ANSWER_LOST, 0);
+            renewed(replica, request, outcome);
         }
         break;
     case LQ_OUTCOME_CANCELLED:

@@ -93,6 +93,7 @@ struct lq_home {
     bool is_ragged;           /* not handed on are others than the last ones */
     uint64_t outbox_bytes;
     struct lq_map by_seq;   /* numbered requests without their last answer */
+    struct lq_map by_token; /* those of them that renew */
     struct lq_list held;    /* requests without a number, in their order */
     struct lq_list changes; /* numbered releases and renewals, to be answered in this order */
     uint64_t n_held;

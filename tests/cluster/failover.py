@@ -27,9 +27,6 @@ from load import NS, Load, previous_holds, verdict
 
 MIX = "hot=24,churn=16,poll=6,long=4,burst=4,cancel=4,stranger=6"  # 64 clients
 BOUNDS_MS = {"kill": (150, 1500), "freeze": (600, 2500)}  # median, and longest
-# A renewal that can't be told within half of its lease ends its session, since "renewed" would not be true when it is
-# heard. The leader's silence alone lasts half a second, so leases of a second have no place in a test of connections.
-MIN_LEASE_S = {"kill": 1, "freeze": 3}
 GO_ON_SECONDS = 1.5  # the load goes on so long after the signal, and
 LATE_MS = 5000  # of what has nothing to do with the loss: a slow disk is not looked for here
 CALM_SECONDS = 1.0  # then for so long, in which each client that is due has an answer
@@ -47,7 +44,7 @@ class Run:
     def run(self):
         leader = self.cluster.wait_for_leader()
         survivors = [node for node in self.cluster.nodes.values() if node is not leader]
-        load = self.load = Load(self.folder, survivors, MIX, self.seed, min_lease=MIN_LEASE_S[self.way])
+        load = self.load = Load(self.folder, survivors, MIX, self.seed)
         try:
             load.wait_flowing()
             time.sleep(self.random.random() * 0.3)  # the random moment

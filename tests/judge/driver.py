@@ -166,7 +166,7 @@ class StoreLink:
 
 class Driver:
     def __init__(self, nodes, recorder, seed, **options):
-        """nodes: {number: (host, port)}. Options: rate, keys, hot_keys, store (a port), name, prefix, min_lease."""
+        """nodes: {number: (host, port)}. Options: rate, keys, hot_keys, store (a port), name, prefix."""
         self.nodes, self.recorder = nodes, recorder
         self.random = random.Random(seed)
         self.name = options.get("name") or ""
@@ -176,7 +176,6 @@ class Driver:
         self.hot_keys = ["%shot-%d" % (prefix, n) for n in range(options.get("hot_keys") or 3)]
         self.selector = selectors.DefaultSelector()
         self.store = StoreLink(self, options["store"]) if options.get("store") else None
-        self.min_lease = options.get("min_lease") or 1
         self.timers, self.clients = [], []
         self.asked = self.answered = self._count = 0
         self.owner_base = random.Random("%s-%s" % (seed, self.name)).getrandbits(40) << 20
@@ -250,7 +249,6 @@ def parse_options():
     parser.add_argument("--hot-keys", type=int, default=3)
     parser.add_argument("--store", type=int)
     parser.add_argument("--name", default="")
-    parser.add_argument("--min-lease", type=int, default=1, help="of all acquires and renewals, in seconds")
     parser.add_argument("--prefix", default="", help="of all keys, for one run after the other on a service that goes on")
     return parser.parse_args()
 
@@ -267,7 +265,7 @@ def main():
     with open(options.out, "w", encoding="ascii") as file:
         driver = Driver(nodes, Recorder(file), options.seed, rate=options.rate, keys=options.keys,
                         hot_keys=options.hot_keys, store=options.store, name=options.name,
-                        prefix=options.prefix, min_lease=options.min_lease)  # fmt: skip
+                        prefix=options.prefix)  # fmt: skip
         for part in options.mix.split(","):
             kind, _, count = part.partition("=")
             driver.add(workloads.KINDS[kind], int(count))

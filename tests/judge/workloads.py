@@ -17,11 +17,11 @@ class Client:
     def __init__(self, driver, name):
         self.driver, self.name = driver, name
         self.random = driver.random
-        self.leases = [max(lease, driver.min_lease) for lease in self.leases]
         self.wire = None
         self.node = self.random.choice(sorted(driver.nodes))
         self.asking = {}  # owner -> key
         self.holds = {}  # token -> key
+        self.rests = {}  # token -> lease of its open renewal, and how many more follow
         self.is_leaving = False
 
     # Connection
@@ -138,7 +138,8 @@ class Poll(Client):
 
 
 class Long(Client):
-    """Holds for several leases, renewed at a third of each."""
+    """Holds for several leases, renewed a third of a lease after each confirmation: one renewal at a time, since what is sent
+    behind one that comes late makes it unknown."""
 
     leases = (1, 2)
     waits = (5, 10)
@@ -154,7 +155,14 @@ class Long(Client):
             return
         lease = self.random.choice(self.leases)
         self.wire.ask(("K", key, {"token": token, "lease": lease}))
-        self.driver.after(lease / 3, lambda: self._renew(key, token, rest - 1))
+        self.rests[token] = lease, rest - 1
+
+    def answered(self, answer):
+        super().answered(answer)
+        if answer.op == "K":
+            lease, rest = self.rests.pop(answer.token)
+            key = answer.key.decode("latin-1")
+            self.driver.after(lease / 3, lambda: self._renew(key, answer.token, rest))
 
 
 class Dying(Client):

@@ -161,6 +161,71 @@ START_TEST(a_grant_that_a_cut_held_back_is_stale)
 }
 END_TEST
 
+/* ---- Renewals that are old news. */
+
+/* Node 2 hears of the renewal only when a bit more than half of its lease is over. */
+static struct lq_rig_client *renews_late(const char *more)
+{
+    struct lq_rig_client *client = lq_nodes_connect(&nodes, 2);
+    lq_rig_say(client, "A 20 2 7 key");
+    lq_nodes_advance(&nodes, 50);
+    LQ_HEARS(client, "A 1 7 key");
+    lq_rig_say(client, "K 2 1 key");
+    lq_rig_say(client, "%s", more);
+    lq_nodes_advance(&nodes, 1);
+    nodes.nodes[2].is_paused = true;
+    lq_nodes_advance(&nodes, 1200);
+    ck_assert_uint_eq(n_renewed, 1);
+    nodes.nodes[2].is_paused = false;
+    return client;
+}
+
+START_TEST(a_stale_renewal_is_told_once_another_has_proved_it)
+{
+    struct lq_rig_client *client = renews_late("");
+    lq_nodes_advance(&nodes, 300);
+    LQ_HEARS(client, "K 1 key");
+    ck_assert_uint_eq(n_renewed, 2);
+    lq_nodes_advance(&nodes, 1600); /* counts from the second */
+    ck_assert_uint_eq(lq_nodes_holder(&nodes, 1, "key"), 1);
+}
+END_TEST
+
+START_TEST(a_stale_renewal_whose_lock_is_gone_is_told_so)
+{
+    struct lq_rig_client *client = renews_late("");
+    struct lq_rig_client *other = lq_nodes_connect(&nodes, 1);
+    lq_rig_say(other, "R 1 key");
+    lq_nodes_advance(&nodes, 300);
+    LQ_HEARS(other, "R 1 key");
+    LQ_HEARS(client, "N 1 key");
+    ck_assert_int_eq(client->end, LQ_RIG_CONNECTED);
+}
+END_TEST
+
+/* To repeat it would be to renew after the release, and to answer N before R. */
+START_TEST(a_stale_renewal_with_more_behind_it_closes_the_session)
+{
+    struct lq_rig_client *client = renews_late("R 1 key");
+    lq_nodes_advance(&nodes, 300);
+    LQ_HEARS(client, "");
+    ck_assert_int_eq(client->end, LQ_RIG_ABORTED);
+    ck_assert_uint_eq(n_renewed, 1);
+    ck_assert_uint_eq(lq_nodes_holder(&nodes, 1, "key"), 0);
+}
+END_TEST
+
+/* What others of the session do meanwhile goes on. */
+START_TEST(a_stale_renewal_holds_up_no_other_token)
+{
+    struct lq_rig_client *client = renews_late("A 0 60 8 other");
+    lq_nodes_advance(&nodes, 1);
+    lq_rig_say(client, "R 2 other");
+    lq_nodes_advance(&nodes, 400);
+    LQ_HEARS(client, "K 1 key; A 2 8 other; R 2 other");
+}
+END_TEST
+
 /* ---- A life that was closed. */
 
 START_TEST(an_origin_that_was_closed_loses_what_had_a_number_and_goes_on_with_the_rest)
@@ -364,6 +429,10 @@ static Suite *home_suite(void)
     tcase_add_test(tcase, a_renewal_that_came_late_itself_is_proved_again_and_again);
     tcase_add_test(tcase, a_grant_that_can_not_be_proved_in_time_is_given_back);
     tcase_add_test(tcase, a_grant_that_a_cut_held_back_is_stale);
+    tcase_add_test(tcase, a_stale_renewal_is_told_once_another_has_proved_it);
+    tcase_add_test(tcase, a_stale_renewal_whose_lock_is_gone_is_told_so);
+    tcase_add_test(tcase, a_stale_renewal_with_more_behind_it_closes_the_session);
+    tcase_add_test(tcase, a_stale_renewal_holds_up_no_other_token);
     tcase_add_test(tcase,
                    an_origin_that_was_closed_loses_what_had_a_number_and_goes_on_with_the_rest);
     tcase_add_test(tcase, the_waiters_of_a_process_that_died_leave_the_queue_soon);
