@@ -5,8 +5,9 @@ prints medians and ratios, and exits with 1 if a goal is missed. Ratios are medi
 import glob
 import json
 import os
-import statistics
 import sys
+
+from reports import check_clean, median, ratio, warn_if_disturbed
 
 # Connections: how many times as fast as etcd's the cluster's pairs must be, like with like.
 LEAST_TIMES_ETCD = {1: 1.6, 64: 5, 256: 5}
@@ -18,9 +19,6 @@ BESIDE = {
     "loquet-spread": ("etcd-spread", "floor-relay"),
 }
 ORDER = ("etcd-leader", "etcd-spread", "loquet-leader", "loquet-spread", "floor-leader", "floor-relay")
-
-# Other processes with more than this share of a processor disturb a run.
-DISTURBED = 0.2
 
 COLUMNS = (
     ("pairs/s", lambda r: r["pairs_per_s"], "%.0f"),
@@ -56,22 +54,6 @@ def load(folder):
     }
 
 
-def check_clean(reports):
-    """Nobody is refused: own keys are free, and a wait on a shared one outlasts the run."""
-    for report in reports:
-        if report["errors"] or report["timeouts"] or report["busy"] or report["not_held"] or not report["pairs"]:
-            sys.exit("cluster_report: a run was not clean, so nothing can be compared: %s" % json.dumps(report))
-
-
-def median(reports, value):
-    return statistics.median(value(r) for r in reports)
-
-
-def ratio(ours, theirs):
-    """Of pairs/s, round by round."""
-    return statistics.median(a["pairs_per_s"] / b["pairs_per_s"] for a, b in zip(ours, theirs))
-
-
 def print_table(columns, by_series):
     print("%-16s" % "" + "".join("%15s" % name for name, *_ in columns))
     for series, reports in by_series.items():
@@ -84,14 +66,6 @@ def print_title(key, by_series):
     what = "one shared key" if key == "contended" else "own keys"
     print("\n%d connections, depth 1, %s of %d bytes, medians of %d rounds of %.0f s"
           % (shape["connections"], what, shape["key_bytes"], len(reports), reports[0]["seconds"]))
-
-
-def warn_if_disturbed(by_series):
-    runs = [r for reports in by_series.values() for r in reports]
-    disturbed = sum(1 for r in runs if r["others_busy"] > DISTURBED)
-    if disturbed:
-        print("careful: in %d of %d runs other processes took more than %.0f %% of a processor"
-              % (disturbed, len(runs), DISTURBED * 100))
 
 
 def judge_speed(connections, by_series):

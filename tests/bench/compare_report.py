@@ -5,17 +5,15 @@ exits with 1 if a goal is missed."""
 import glob
 import json
 import os
-import statistics
 import sys
+
+from reports import check_clean, median, ratio, ratios, warn_if_disturbed
 
 PROTOCOLS = ("loquet", "redis", "echo")
 
 # Depth: the least median of Loquet's pairs/s over Redis', round by round. (At depth 1 both mostly pay for the kernel's
 # sockets, and a bare echo server is only a little ahead of Redis.)
 LEAST_RATIO = {1: 0.95, 16: 3.0}
-
-# Other processes with more than this share of a processor disturb a run: with two processors, client and server need both.
-DISTURBED = 0.2
 
 COLUMNS = (
     ("pairs/s", lambda r: r["pairs_per_s"], "%.0f"),
@@ -44,17 +42,6 @@ def load(folder):
     }
 
 
-def check_clean(reports):
-    """Own keys are never refused: a run with refusals measured something else."""
-    for report in reports:
-        if report["errors"] or report["timeouts"] or report["busy"] or report["not_held"] or not report["pairs"]:
-            sys.exit("compare_report: a run was not clean, so nothing can be compared: %s" % json.dumps(report))
-
-
-def median(reports, value):
-    return statistics.median(value(r) for r in reports)
-
-
 def print_depth(depth, by_protocol):
     shape = by_protocol["loquet"][0]["shape"]
     rounds = len(by_protocol["loquet"])
@@ -67,26 +54,17 @@ def print_depth(depth, by_protocol):
         print("%-20s" % name + "".join("%12s" % (form % median(by_protocol[p], value)) for p in PROTOCOLS))
 
 
-def warn_if_disturbed(by_protocol):
-    runs = [r for reports in by_protocol.values() for r in reports]
-    disturbed = sum(1 for r in runs if r["others_busy"] > DISTURBED)
-    if disturbed:
-        print("careful: in %d of %d runs other processes took more than %.0f %% of a processor"
-              % (disturbed, len(runs), DISTURBED * 100))
-
-
 def judge(depth, by_protocol):
     """Prints the goals of a depth; True if all are met."""
     rate = COLUMNS[0][1]
-    ratios = [rate(ours) / rate(theirs) for ours, theirs in zip(by_protocol["loquet"], by_protocol["redis"])]
-    ratio = statistics.median(ratios)
-    print("loquet/redis by round: " + " ".join("%.2f" % r for r in ratios))
+    pair = by_protocol["loquet"], by_protocol["redis"]
+    print("loquet/redis by round: " + " ".join("%.2f" % r for r in ratios(*pair)))
     print("loquet/echo, medians:  %.2f" % (median(by_protocol["loquet"], rate) / median(by_protocol["echo"], rate)))
     ours, theirs = (median(by_protocol[p], lambda r: r["server_cpu_us_per_pair"]) for p in ("loquet", "redis"))
     good = True
     if depth in LEAST_RATIO:
-        good = ratio >= LEAST_RATIO[depth]
-        print("%s  ratio %.2f, goal at least %.2f" % ("met   " if good else "MISSED", ratio, LEAST_RATIO[depth]))
+        good = ratio(*pair) >= LEAST_RATIO[depth]
+        print("%s  ratio %.2f, goal at least %.2f" % ("met   " if good else "MISSED", ratio(*pair), LEAST_RATIO[depth]))
     cheaper = ours < theirs
     print("%s  server CPU %.2f µs/pair, goal less than Redis' %.2f" % ("met   " if cheaper else "MISSED", ours, theirs))
     return good and cheaper

@@ -6,7 +6,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from lqcluster import Cluster  # noqa: E402  (also finds the two below)
+from lqcluster import Cluster, wait_until  # noqa: E402  (also finds the two below)
 
 import lqcase  # noqa: E402
 import lqwire  # noqa: E402
@@ -54,8 +54,6 @@ class ClusterCase(lqcase.LoquetCase):
 
     def change(self, method, path, body=None):
         """Asks whoever leads until it is done, as `loquet member` does."""
-        from lqcluster import wait_until
-
         def done():
             leader = self.cluster.leader()
             if leader is None:

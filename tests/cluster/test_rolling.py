@@ -22,6 +22,11 @@ class Rolling(ClusterCase):
         load.healed(fault)
         load.wait_flowing()
 
+    def judged(self, load):
+        case = load.judge(late_ms=LATE_MS)
+        self.assertFalse(case.violations, verdict(case))
+        return case
+
     def test_rolling_restart(self):
         """Who is at a node that is up loses neither connection nor request; the others are told (E 6) and go elsewhere."""
         nodes = list(self.cluster.nodes.values())
@@ -35,9 +40,7 @@ class Rolling(ClusterCase):
                 load.end()
             finally:
                 load.kill()
-            case = load.judge(late_ms=LATE_MS)
-            if case.violations:
-                self.fail(verdict(case))
+            case = self.judged(load)
             self.assertGreater(case.checked["connections"], 44, "nobody went elsewhere")
             closed = [c for c in case.history.connections.values() if c.error is not None]
             self.assertTrue(closed and all(c.error["code"] == 6 for c in closed), closed)
@@ -52,6 +55,4 @@ class Rolling(ClusterCase):
             load.end()
         finally:
             load.kill()
-        case = load.judge(late_ms=LATE_MS)
-        if case.violations:
-            self.fail(verdict(case))
+        self.judged(load)

@@ -3,8 +3,8 @@
 
     LOQUETD=path/to/loquetd tests/integration/run.py [--in FOLDER] [NAME...]
 
-FOLDER holds other tests of the same kind (tests/cluster). NAME picks the tests whose id (file.Class.test) contains it; without names all run. Each unit (a class, or a single test
-of a class marked `spread`) runs in a process of its own, several at a time, since most of them wait. With
+FOLDER holds other tests of the same kind (tests/cluster). NAME picks the tests whose id (file.Class.test) contains it;
+without names all run. Each unit (a class, or a single test of a class marked `spread`) runs in a process of its own, several at a time, since most of them wait. With
 LOQUET_ADDRESS=HOST:PORT[,HOST:PORT...] only the tests that hold for any node run, against the servers there; what is
 left out is counted and named. LOQUET_TEST_SEED repeats the random choices of an earlier run, LOQUET_TEST_JOBS sets how
 many units run at a time (6), LOQUET_TEST_TIMES=1 shows the slowest ones. Quiet when green. The last line is always
