@@ -2,8 +2,7 @@
 #ifndef LQ_CLIENT_LIMITS_H
 #define LQ_CLIENT_LIMITS_H
 
-/* A time that never comes. */
-#define LQ_NEVER UINT64_MAX
+#include "lq_heap.h" /* LQ_NEVER */
 
 /* Transport deadline of wait 0, release, renew and ping (protocol, duty 7). */
 #define LQ_TRANSPORT_MS 5000

@@ -308,11 +308,6 @@ void lq_core_tick(struct lq_core *core, uint64_t now_ms)
     }
 }
 
-static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
-
 uint64_t lq_core_due_ms(const struct lq_core *core)
 {
     switch (core->phase) {
@@ -320,17 +315,17 @@ uint64_t lq_core_due_ms(const struct lq_core *core)
         return LQ_NEVER;
     case LQ_PHASE_QUEUED:
         if (core->conn == LQ_CONN_DIALLING) {
-            return earlier(core->step_by_ms, core->dial_by_ms);
+            return lq_earlier(core->step_by_ms, core->dial_by_ms);
         }
         if (core->conn == LQ_CONN_NONE) {
-            return earlier(core->step_by_ms, core->dial.not_before_ms);
+            return lq_earlier(core->step_by_ms, core->dial.not_before_ms);
         }
         return core->step_by_ms;
     case LQ_PHASE_SENT:
         if (core->step == LQ_OP_ACQUIRE) {
-            return earlier(core->deadline_ms, lq_wire_silence_due_ms(&core->wire));
+            return lq_earlier(core->deadline_ms, lq_wire_silence_due_ms(&core->wire));
         }
-        return earlier(core->step_by_ms, core->answer_by_ms);
+        return lq_earlier(core->step_by_ms, core->answer_by_ms);
     case LQ_PHASE_CANCELLING:
         return core->step_by_ms;
     case LQ_PHASE_GRANTED:

@@ -10,11 +10,6 @@ static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
     return value > most ? most : value;
 }
 
-static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
-
 void lq_plan_renewed(struct lq_plan *plan, uint32_t lease_s, uint64_t sent_ms, uint64_t ends_ms)
 {
     uint64_t lease_ms = (uint64_t)lease_s * 1000;
@@ -40,8 +35,8 @@ void lq_plan_retry(struct lq_plan *plan, uint32_t lease_s, uint64_t now_ms)
 
 void lq_plan_end(struct lq_plan *plan, uint64_t now_ms, uint64_t patience_ms, uint64_t grace_ms)
 {
-    plan->term_ms = earlier(plan->term_ms, now_ms + patience_ms);
-    plan->kill_ms = earlier(plan->kill_ms, now_ms + patience_ms + grace_ms);
+    plan->term_ms = lq_earlier(plan->term_ms, now_ms + patience_ms);
+    plan->kill_ms = lq_earlier(plan->kill_ms, now_ms + patience_ms + grace_ms);
 }
 
 bool lq_plan_is_lease_over(const struct lq_plan *plan, uint64_t now_ms)
@@ -51,11 +46,11 @@ bool lq_plan_is_lease_over(const struct lq_plan *plan, uint64_t now_ms)
 
 enum lq_plan_act lq_plan_next(struct lq_plan *plan, uint64_t now_ms)
 {
-    if (now_ms >= earlier(plan->kill_ms, plan->lease_kill_ms)) {
+    if (now_ms >= lq_earlier(plan->kill_ms, plan->lease_kill_ms)) {
         plan->termed = true;
         return LQ_PLAN_KILL;
     }
-    if (plan->termed || now_ms < earlier(plan->term_ms, plan->lease_term_ms)) {
+    if (plan->termed || now_ms < lq_earlier(plan->term_ms, plan->lease_term_ms)) {
         return LQ_PLAN_GO_ON;
     }
     plan->termed = true;
@@ -68,9 +63,9 @@ enum lq_plan_act lq_plan_next(struct lq_plan *plan, uint64_t now_ms)
 
 uint64_t lq_plan_due_ms(const struct lq_plan *plan)
 {
-    uint64_t kill_ms = earlier(plan->kill_ms, plan->lease_kill_ms);
+    uint64_t kill_ms = lq_earlier(plan->kill_ms, plan->lease_kill_ms);
     if (plan->termed) {
         return kill_ms;
     }
-    return earlier(kill_ms, earlier(plan->term_ms, plan->lease_term_ms));
+    return lq_earlier(kill_ms, lq_earlier(plan->term_ms, plan->lease_term_ms));
 }
