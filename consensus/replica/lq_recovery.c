@@ -130,6 +130,7 @@ static enum lq_recovery_verdict judge_journal(struct lq_recovery *recovery)
     case LQ_JOURNAL_CLEAN:
         return LQ_RECOVERY_GOOD;
     case LQ_JOURNAL_TORN:
+        recovery->fault_segment = finding.number;
         say(recovery,
             "the last batch of journal segment %" PRIu64 " at offset %" PRIu64
             " is torn: it was in flight and was never acknowledged; going on without it",
@@ -138,6 +139,7 @@ static enum lq_recovery_verdict judge_journal(struct lq_recovery *recovery)
     case LQ_JOURNAL_CORRUPT:
         break;
     }
+    recovery->fault_segment = finding.number;
     say(recovery, "journal segment %" PRIu64 ", offset %" PRIu64 ": %s" REJOIN, finding.number,
         finding.offset, lq_journal_fault_text(finding.fault));
     return LQ_RECOVERY_CORRUPT;
@@ -247,6 +249,11 @@ bool lq_recovery_replay(struct lq_recovery *recovery, struct lq_members *ret_mem
 const char *lq_recovery_text(const struct lq_recovery *recovery)
 {
     return recovery->text;
+}
+
+uint64_t lq_recovery_fault_segment(const struct lq_recovery *recovery)
+{
+    return recovery->fault_segment;
 }
 
 struct lq_recovery_facts lq_recovery_facts(const struct lq_recovery *recovery)

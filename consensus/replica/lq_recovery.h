@@ -41,6 +41,9 @@ enum lq_recovery_verdict lq_recovery_end(struct lq_recovery *recovery);
 /* What is wrong, or was torn, in words for the operator; "" if nothing. */
 const char *lq_recovery_text(const struct lq_recovery *recovery);
 
+/* The number of the journal segment that the text is about; 0: it is not about one. */
+uint64_t lq_recovery_fault_segment(const struct lq_recovery *recovery);
+
 /* What there is, after the verdict, for people and tools. */
 struct lq_recovery_facts {
     uint64_t term, vote, boot;

@@ -14,6 +14,7 @@ struct lq_recovery {
     size_t n_segments;
     bool is_refused; /* a segment was: no more are looked at */
     enum lq_recovery_verdict verdict;
+    uint64_t fault_segment; /* that `text` is about; 0: none */
     char text[512];
     bool has_snapshot;
     struct lq_snapfile_head snapshot;

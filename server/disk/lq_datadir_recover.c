@@ -127,6 +127,19 @@ static bool clean_up(struct reading *reading)
     return n_removed == 0 || sync_directory(reading);
 }
 
+/* What the recovery found, with the file that it is about. */
+static void say_fault(struct lq_datadir *dir, const struct lq_recovery *recovery)
+{
+    uint64_t number = lq_recovery_fault_segment(recovery);
+    char name[LQ_DATADIR_NAME];
+    if (number == 0) {
+        (void)lq_datadir_fail(dir, "%s: %s", dir->path, lq_recovery_text(recovery));
+        return;
+    }
+    lq_datadir_segment_name(number, name);
+    (void)lq_datadir_fail(dir, "%s/%s: %s", dir->path, name, lq_recovery_text(recovery));
+}
+
 static bool read_all(struct reading *reading, enum lq_recovery_verdict *ret_verdict)
 {
     struct lq_datadir *dir = reading->dir;
@@ -140,7 +153,7 @@ static bool read_all(struct reading *reading, enum lq_recovery_verdict *ret_verd
     }
     *ret_verdict = lq_recovery_end(reading->recovery);
     if (*ret_verdict == LQ_RECOVERY_CORRUPT || *ret_verdict == LQ_RECOVERY_TORN) {
-        (void)lq_datadir_fail(dir, "%s: %s", dir->path, lq_recovery_text(reading->recovery));
+        say_fault(dir, reading->recovery);
     }
     return *ret_verdict == LQ_RECOVERY_CORRUPT || !reading->is_writable || clean_up(reading);
 }

@@ -105,7 +105,7 @@ static void log_recovery(const struct lq_node *node, enum lq_recovery_verdict ve
     (void)snprintf(cluster, sizeof cluster, "%016" PRIx64, node->cluster);
     if (verdict == LQ_RECOVERY_TORN) {
         lq_log(LQ_LOG_WARN, "the journal ends in a batch that was never finished, nor acknowledged",
-               LQ_TEXT("what", lq_recovery_text(recovery)));
+               LQ_TEXT("what", node->dir.text));
     } else if (node->dir.text[0] != '\0') {
         lq_log(LQ_LOG_WARN, "a file in the data directory is damaged, and the node can do without",
                LQ_TEXT("what", node->dir.text));
@@ -141,7 +141,7 @@ static bool make_replica(struct lq_node *node, const struct lq_config *config)
         return refuse(node->dir.text, config);
     }
     if (verdict == LQ_RECOVERY_CORRUPT) {
-        (void)refuse(lq_recovery_text(recovery), config);
+        (void)refuse(node->dir.text, config);
         lq_recovery_free(recovery);
         return false;
     }

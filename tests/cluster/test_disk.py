@@ -180,8 +180,7 @@ class Damaged(ClusterCase):
         with self.assertRaises(lqserver.ServerTrouble) as caught:
             node.start()
         text = str(caught.exception)
-        self.assertIn("journal segment %d, offset " % int(path.rpartition("-")[2]), text)
-        self.assertIn(node.data_dir, text)
+        self.assertIn("%s: journal segment %d, offset " % (path, int(path.rpartition("-")[2])), text)
         self.assertIn("new id", text)
         self.assertEqual([], [line for line in text.splitlines() if lqserver.ACCIDENT.search(line)])
         return text

@@ -114,7 +114,7 @@ START_TEST(a_flipped_bit_is_refused)
     write_file("spare-ready.tmp", "x", 1);
     flip(segment_of(1), _i == 0 ? 2 * LQ_SECTOR + 9 : last.offset + 40);
     lq_recovery_free(recover_home(LQ_RECOVERY_CORRUPT));
-    says(dir.text, "journal segment 1, offset");
+    says(dir.text, "/segment-00000000000000000001: journal segment 1, offset");
     says(dir.text, "new id");
     says(dir.text, home);
     ck_assert(exists("spare-ready.tmp")); /* nothing was changed */
