@@ -1,19 +1,18 @@
-/* The blocking calls of loquet.h: a driver, and poll(2) until its request is over. */
+/* The blocking calls of loquet.h on a client; those on a ticket are in lq_ticket.c, and how threads
+ * share a client is in lq_client.h. */
 #include "loquet.h"
 
-#include "lq_driver.h"
-#include "lq_key.h"
+#include "lq_check.h"
+#include "lq_mem.h"
+#include "lq_ticket.h"
 #include "lq_time.h"
 
-#include <poll.h>
-#include <stdlib.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
-
-struct loquet_client {
-    struct lq_driver driver;
-    int alarm_fd;
-};
 
 const char *loquet_version(void)
 {
@@ -52,132 +51,256 @@ const char *loquet_result_text(enum loquet_result result)
     return "unknown";
 }
 
-struct loquet_client *loquet_new(void)
+/* ---- Opening. */
+
+static void set_why(struct loquet_why *why, const char *text)
 {
-    struct loquet_client *client = malloc(sizeof *client);
-    if (client == NULL) {
-        return NULL;
-    }
-    client->alarm_fd = lq_alarm_open();
-    if (client->alarm_fd < 0) {
-        free(client);
-        return NULL;
-    }
+    (void)snprintf(why->text, sizeof why->text, "%s", text);
+    why->endpoint[0] = '\0';
+}
+
+/* Starts the worker with all signals blocked: they are for the program's own threads. */
+static int start_worker(struct loquet_client *client)
+{
+    sigset_t all, before;
+    int code;
+
+    LQ_CHECK(sigfillset(&all) == 0);
+    LQ_CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
+    code = pthread_create(&client->worker, NULL, lq_worker_main, client);
+    LQ_CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return code;
+}
+
+static struct loquet_client *make(void)
+{
+    struct loquet_client *client = lq_calloc(1, sizeof *client);
+
+    LQ_CHECK(pthread_mutex_init(&client->mutex, NULL) == 0);
+    LQ_CHECK(pthread_cond_init(&client->changed, NULL) == 0);
     lq_driver_init(&client->driver);
+    lq_list_init(&client->callers);
+    lq_list_init(&client->tickets);
+    lq_list_init(&client->lost);
+    client->close_by_ms = client->alarm_ms = LQ_NEVER;
+    client->alarm_fd = lq_alarm_open();
+    client->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    client->nudge_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return client;
 }
 
-void loquet_free(struct loquet_client *client)
+static void close_fd(int fd)
 {
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
+void lq_client_free(struct loquet_client *client)
+{
+    close_fd(client->alarm_fd);
+    close_fd(client->wake_fd);
+    close_fd(client->nudge_fd);
+    (void)pthread_cond_destroy(&client->changed);
+    (void)pthread_mutex_destroy(&client->mutex);
+    lq_free(client);
+}
+
+/* Everything that can fail. */
+static bool set_up(struct loquet_client *client, const char *endpoints, struct loquet_why *ret_why)
+{
+    int code;
+
+    if (client->alarm_fd < 0 || client->wake_fd < 0 || client->nudge_fd < 0) {
+        set_why(ret_why, "no file descriptor left");
+        return false;
+    }
+    if (lq_driver_set_endpoints(&client->driver, endpoints, ret_why) != LOQUET_ALIVE) {
+        return false;
+    }
+    code = start_worker(client);
+    if (code != 0) {
+        set_why(ret_why, "no thread can be had");
+    }
+    return code == 0;
+}
+
+struct loquet_client *loquet_open(const char *endpoints, struct loquet_why *ret_why)
+{
+    struct loquet_client *client = make();
+    struct loquet_why unused;
+
+    if (!set_up(client, endpoints, ret_why == NULL ? &unused : ret_why)) {
+        lq_driver_done(&client->driver);
+        lq_client_free(client);
+        return NULL;
+    }
+    return client;
+}
+
+/* ---- Closing. */
+
+/* Waits for the callers, which go on by themselves, and finishes what else is left in the time that
+ * there is for it. */
+static void finish(struct loquet_client *client)
+{
+    while (client->n_inside > 0) {
+        (void)pthread_cond_wait(&client->changed, &client->mutex);
+    }
+    while (!lq_core_is_idle(client->driver.cluster.core) &&
+           lq_time_now_ms() < client->close_by_ms) {
+        if (client->polling) {
+            (void)pthread_cond_wait(&client->changed, &client->mutex); /* the worker ends */
+        } else {
+            lq_client_poll(client);
+        }
+    }
+}
+
+static void detach_tickets(struct loquet_client *client)
+{
+    while (!lq_list_is_empty(&client->tickets)) {
+        lq_ticket_detach(LQ_CONTAINER(client->tickets.next, struct loquet_ticket, in_client));
+    }
+}
+
+/* From now on nothing new begins, and the worker comes to its end. */
+static void shut(struct loquet_client *client)
+{
+    uint64_t now_ms = lq_time_now_ms();
+
+    client->closing = true;
+    client->close_by_ms = now_ms + LQ_CLOSE_MS;
+    lq_ticket_let_go_all(client);
+    lq_core_shut(client->driver.cluster.core, now_ms);
+    lq_client_turn(client);
+    lq_client_nudge(client);
+}
+
+void loquet_close(struct loquet_client *client)
+{
+    pthread_t worker;
+    bool orphaned;
+
     if (client == NULL) {
         return;
     }
-    lq_driver_close(&client->driver);
-    (void)close(client->alarm_fd);
-    free(client);
-}
-
-enum loquet_result loquet_set_endpoints(struct loquet_client *client, const char *endpoints)
-{
-    return lq_driver_set_endpoints(&client->driver, endpoints);
-}
-
-/* Blocks until the request that was begun is over. */
-static struct lq_outcome finish(struct loquet_client *client)
-{
-    struct lq_outcome outcome;
-    while (!lq_driver_step(&client->driver, &outcome)) {
-        struct pollfd pollfds[2] = {lq_driver_pollfd(&client->driver),
-                                    {.fd = client->alarm_fd, .events = POLLIN}};
-        lq_alarm_set(client->alarm_fd, lq_driver_due_ms(&client->driver));
-        (void)poll(pollfds, 2, -1); /* whatever it says, the next step looks for itself */
+    lq_client_lock(client);
+    worker = client->worker;
+    shut(client);
+    finish(client);
+    orphaned = client->orphaned = client->looking_up;
+    if (!orphaned) {
+        LQ_CHECK(pthread_mutex_unlock(&client->mutex) == 0);
+        (void)pthread_join(worker, NULL); /* after its callback, if one runs */
+        lq_client_lock(client);
     }
-    return outcome;
+    detach_tickets(client);
+    lq_driver_done(&client->driver);
+    LQ_CHECK(pthread_mutex_unlock(&client->mutex) == 0);
+    if (orphaned) {
+        (void)pthread_detach(worker);
+    } else {
+        lq_client_free(client);
+    }
 }
 
-enum loquet_result loquet_acquire(struct loquet_client *client, const char *key, size_t key_len,
-                                  uint32_t wait_ms, uint32_t lease_s,
-                                  struct loquet_ticket *ret_ticket)
-{
-    struct lq_outcome outcome;
+/* ---- Calls. */
 
-    if (!lq_driver_acquire(&client->driver, key, key_len, wait_ms, lease_s)) {
-        return LOQUET_INVALID;
-    }
-    outcome = finish(client);
-    if (outcome.result == LOQUET_ACQUIRED) {
-        (void)loquet_ticket_make(ret_ticket, key, key_len, outcome.token);
-        ret_ticket->owner = outcome.owner;
-        ret_ticket->ends_ms = outcome.ends_ms;
-        ret_ticket->lease_s = lease_s;
-    }
-    return outcome.result;
-}
-
-bool loquet_ticket_make(struct loquet_ticket *ret_ticket, const char *key, size_t key_len,
-                        uint64_t token)
+/* The gate in the caller's own thread: it may have been woken late. What must not be handed over
+ * any more is released, without waiting for that. */
+static bool is_late(struct loquet_client *client, const struct lq_order *acquire,
+                    uint64_t deadline_ms, struct lq_outcome *outcome, struct loquet_why *ret_why)
 {
-    if (!lq_key_is_valid((const uint8_t *)key, key_len)) {
+    uint64_t now_ms = lq_time_now_ms();
+    struct lq_order release = {.goal = LQ_GOAL_RELEASE,
+                               .key = acquire->key,
+                               .key_len = acquire->key_len,
+                               .token = outcome->token,
+                               .deadline_ms = now_ms + LQ_UNDO_MS};
+
+    if (now_ms < deadline_ms && now_ms < outcome->ends_ms) {
         return false;
     }
-    *ret_ticket = (struct loquet_ticket){.token = token, .key_len = (uint32_t)key_len};
-    memcpy(ret_ticket->key, key, key_len);
+    (void)lq_driver_submit(&client->driver, &release, ret_why);
+    lq_client_turn(client);
+    outcome->result = LOQUET_INDETERMINATE;
+    outcome->why = LQ_WHY_LATE;
+    lq_cluster_explain(&client->driver.cluster, outcome, ret_why);
     return true;
 }
 
-enum loquet_result loquet_release(struct loquet_client *client, const struct loquet_ticket *ticket)
+static struct loquet_ticket *make_ticket(struct loquet_client *client, const struct lq_order *order,
+                                         const struct lq_outcome *outcome)
 {
-    if (!lq_driver_release(&client->driver, ticket, lq_time_now_ms() + LQ_TRANSPORT_MS, 0)) {
-        return LOQUET_INVALID;
-    }
-    return finish(client).result;
+    struct loquet_ticket *ticket =
+        lq_ticket_new(client, order->key, order->key_len, outcome->token);
+
+    lq_hold_granted(&ticket->hold, order->lease_s, outcome);
+    return ticket;
 }
 
-enum loquet_result loquet_renew(struct loquet_client *client, struct loquet_ticket *ticket,
-                                uint32_t lease_s)
+static struct lq_order order_of(const struct loquet_request *request, uint64_t now_ms)
+{
+    size_t len = request->key_len;
+
+    if (len == 0 && request->key != NULL) {
+        len = strlen(request->key);
+    }
+    return (struct lq_order){.goal = LQ_GOAL_ACQUIRE,
+                             .key = request->key,
+                             .key_len = len,
+                             .wait_ms = request->wait_ms,
+                             .lease_s = request->lease_s,
+                             .redial_until_ms =
+                                 request->wait_ms == 0 ? 0 : now_ms + request->wait_ms};
+}
+
+enum loquet_result loquet_acquire(struct loquet_client *client,
+                                  const struct loquet_request *request,
+                                  struct loquet_ticket **ret_ticket, struct loquet_why *ret_why)
 {
     uint64_t now_ms = lq_time_now_ms();
-    uint64_t earliest_ms = now_ms + (uint64_t)lease_s * 10 * (100 - LQ_LEASE_MARGIN_PERCENT);
+    uint64_t limit_ms = request->wait_ms == 0 ? LQ_TRANSPORT_MS : request->wait_ms;
+    struct lq_order order = order_of(request, now_ms);
     struct lq_outcome outcome;
+    struct loquet_why unused, *why = ret_why == NULL ? &unused : ret_why;
+    enum loquet_result result;
 
-    if (!lq_driver_renew(&client->driver, ticket, lease_s, now_ms + LQ_TRANSPORT_MS, 0)) {
-        return LOQUET_INVALID;
+    lq_client_lock(client);
+    if (request->cancel != NULL && request->cancel->fired) {
+        set_why(why, "it was given up");
+        result = LOQUET_TIMEOUT;
+    } else {
+        result = lq_client_run(client, &order, request->cancel, &outcome, why);
     }
-    outcome = finish(client);
-    if (outcome.result == LOQUET_RENEWED) {
-        ticket->ends_ms = outcome.ends_ms;
-        ticket->lease_s = lease_s;
-    } else if (outcome.result == LOQUET_INDETERMINATE && earliest_ms < ticket->ends_ms) {
-        ticket->ends_ms = earliest_ms; /* a shorter lease may have taken effect */
+    if (result == LOQUET_ACQUIRED && is_late(client, &order, now_ms + limit_ms, &outcome, why)) {
+        result = LOQUET_INDETERMINATE;
+    } else if (result == LOQUET_ACQUIRED) {
+        *ret_ticket = make_ticket(client, &order, &outcome);
     }
-    return outcome.result;
-}
-
-enum loquet_result loquet_ping(struct loquet_client *client, uint64_t *ret_round_trip_us)
-{
-    uint64_t deadline_ms = lq_time_now_ms() + LQ_TRANSPORT_MS, began_us = 0;
-    enum loquet_result result = LOQUET_ALIVE;
-
-    /* The first one connects, the second one is measured. */
-    for (int i = 0; i < 2 && result == LOQUET_ALIVE; i++) {
-        began_us = lq_time_now_us();
-        if (!lq_driver_ping(&client->driver, deadline_ms)) {
-            return LOQUET_INVALID;
-        }
-        result = finish(client).result;
-    }
-    if (result == LOQUET_ALIVE) {
-        *ret_round_trip_us = lq_time_now_us() - began_us;
-    }
+    lq_client_unlock(client);
     return result;
 }
 
-const char *loquet_error(const struct loquet_client *client)
+enum loquet_result loquet_ping(struct loquet_client *client, uint64_t *ret_round_trip_us,
+                               struct loquet_why *ret_why)
 {
-    return client->driver.error;
-}
+    struct lq_order order = {.goal = LQ_GOAL_PING,
+                             .deadline_ms = lq_time_now_ms() + LQ_TRANSPORT_MS};
+    struct loquet_why unused, *why = ret_why == NULL ? &unused : ret_why;
+    struct lq_outcome outcome = {.result = LOQUET_ALIVE};
+    uint64_t began_us = 0;
 
-const char *loquet_endpoint(const struct loquet_client *client)
-{
-    return client->driver.endpoint;
+    lq_client_lock(client);
+    /* The first one connects, the second one is measured. */
+    for (int i = 0; i < 2 && outcome.result == LOQUET_ALIVE; i++) {
+        began_us = lq_time_now_us();
+        (void)lq_client_run(client, &order, NULL, &outcome, why);
+    }
+    if (outcome.result == LOQUET_ALIVE) {
+        *ret_round_trip_us = lq_time_now_us() - began_us;
+    }
+    lq_client_unlock(client);
+    return outcome.result;
 }

@@ -14,13 +14,37 @@
  * milliseconds. */
 #define LQ_CANCEL_MARGIN_MS 500
 
-/* A compensating release may take this long; the lease's end does the rest. */
+/* Closing a client: what is left to do, such as compensating releases, may take so long in all.
+ * Calls end within their margins, which are shorter. */
+#define LQ_CLOSE_MS 2000
+
+/* A compensating release may take this long once the client is being closed: its caller waits. */
 #define LQ_UNDO_MS 1250
 
-/* A waiting acquire asks for a sign of life after so much silence, and gives up on a server that
- * did not utter a byte for so long after asking: 15 s in all, as the server does with clients. */
-#define LQ_PING_AFTER_MS    5000
-#define LQ_PING_PATIENCE_MS 10000
+/* A channel with something sent on it asks for a sign of life after so much silence, and gives up
+ * on a server that did not utter a byte for so long after asking: a frozen server is noticed in 7
+ * s, a pause of a few seconds (a busy machine, a migration) is borne. */
+#define LQ_PING_AFTER_MS    2000
+#define LQ_PING_PATIENCE_MS 5000
+
+/* Acquires that wait on one connection. One that must be given up by closing it takes so many with
+ * it, and 1,000 that wait need 125 connections. */
+#define LQ_CHANNEL_WAITS 8
+
+/* Connections for waiting acquires on which none waits are kept so long, and so many of them:
+ * enough for a caller that comes again and again, too few to be a burden to the server. */
+#define LQ_CHANNEL_IDLE_MS  10000
+#define LQ_CHANNEL_IDLE_MAX 2
+
+/* Connections that are dialled at once to an address that works: far fewer than a server's backlog
+ * of connections. */
+#define LQ_CHANNEL_DIALS 16
+
+/* Bytes that are made for one write: 15 of the largest frames, several hundred usual ones. */
+#define LQ_CHANNEL_OUT_MAX 16384
+
+/* Bytes read at a time: at least one of the largest frames. */
+#define LQ_CHANNEL_IN_MAX 4096
 
 /* An address that does not answer a connection: room for one lost SYN, which the kernel repeats
  * after 1 s. */

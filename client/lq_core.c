@@ -1,354 +1,355 @@
 #include "lq_core.h"
 
+#include "lq_channels.h"
 #include "lq_check.h"
 #include "lq_client_limits.h"
-#include "lq_step.h"
+#include "lq_core_impl.h"
+#include "lq_lease.h"
+#include "lq_mem.h"
 
-#include <string.h>
-
-void lq_core_init(struct lq_core *core, size_t n_addresses, uint64_t random)
+struct lq_core *lq_core_new(size_t n_addresses, uint64_t random)
 {
-    memset(core, 0, sizeof *core);
-    core->wire.nonce = random;
+    struct lq_core *core = lq_calloc(1, sizeof *core);
+    struct lq_list *lists[] = {&core->all,   &core->done,  &core->lost,  &core->open,
+                               &core->ready, &core->roomy, &core->closed};
+
+    lq_heap_init(&core->asks);
+    lq_heap_init(&core->channels);
+    lq_heap_init(&core->leases);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        lq_list_init(lists[i]);
+    }
+    for (size_t i = 0; i < LQ_CHANNEL_N_KINDS; i++) {
+        lq_list_init(&core->queues[i]);
+    }
     lq_dial_init(&core->dial, n_addresses, random);
+    core->nonce = random;
+    return core;
 }
 
-static void drop_connection(struct lq_core *core, uint64_t now_ms)
+void lq_core_free(struct lq_core *core)
 {
-    core->conn = LQ_CONN_NONE;
-    lq_wire_reset(&core->wire, now_ms);
-}
+    void *io;
 
-static enum lq_op first_step(enum lq_goal goal)
-{
-    switch (goal) {
-    case LQ_GOAL_ACQUIRE:
-        return LQ_OP_ACQUIRE;
-    case LQ_GOAL_RELEASE:
-        return LQ_OP_RELEASE;
-    case LQ_GOAL_RENEW:
-        return LQ_OP_RENEW;
-    case LQ_GOAL_PING:
-        return LQ_OP_PING;
-    case LQ_GOAL_NONE:
-        break;
-    }
-    lq_check_failed(__FILE__, __LINE__, "an order has a goal");
-}
-
-void lq_core_begin(struct lq_core *core, const struct lq_order *order, uint64_t now_ms)
-{
-    bool acquire = order->goal == LQ_GOAL_ACQUIRE;
-    uint64_t limit_ms = order->wait_ms == 0 ? LQ_TRANSPORT_MS : order->wait_ms;
-
-    LQ_CHECK(core->phase == LQ_PHASE_IDLE);
-    LQ_CHECK(order->key_len <= LQ_KEY_MAX && order->wait_ms <= LOQUET_WAIT_MAX);
-    LQ_CHECK(order->lease_s <= LOQUET_LEASE_MAX);
-    core->goal = order->goal;
-    core->deadline_ms = acquire ? now_ms + limit_ms : order->deadline_ms;
-    core->redial_until_ms = order->redial_until_ms;
-    core->margin_ms = LQ_ANSWER_MARGIN_MS;
-    core->wait_ms = order->wait_ms;
-    core->lease_s = order->lease_s;
-    core->key_len = (uint16_t)order->key_len;
-    if (order->key_len > 0) {
-        memcpy(core->key, order->key, order->key_len);
-    }
-    core->why = LQ_WHY_NOTHING;
-    core->outcome = (struct lq_outcome){.owner = order->owner, .token = order->token};
-    if (core->conn == LQ_CONN_OPEN && (lq_wire_is_pending(&core->wire) || core->wire.ping_open)) {
-        drop_connection(core, now_ms); /* it owes something to the last request */
-    }
-    core->conn_reused = core->conn == LQ_CONN_OPEN;
-    lq_dial_restart(&core->dial);
-    lq_step_start(core, first_step(order->goal), core->deadline_ms);
-}
-
-void lq_core_cancel(struct lq_core *core, uint64_t now_ms)
-{
-    if (core->goal != LQ_GOAL_ACQUIRE || core->phase == LQ_PHASE_DONE) {
+    if (core == NULL) {
         return;
     }
-    core->deadline_ms = core->deadline_ms < now_ms ? core->deadline_ms : now_ms;
-    core->margin_ms = LQ_CANCEL_MARGIN_MS;
-    if (core->step != LQ_OP_ACQUIRE) {
-        return; /* being confirmed: the gate will refuse it; or being undone */
+    LQ_CHECK(lq_list_is_empty(&core->open) && core->leases.count == 0);
+    while (lq_core_next_closed(core, &io) != NULL) {
     }
-    if (core->phase == LQ_PHASE_QUEUED) {
-        lq_step_finish(core, LOQUET_CLOSED);
-    } else if (core->phase == LQ_PHASE_SENT) {
-        lq_step_cancel(core, now_ms);
+    while (!lq_list_is_empty(&core->all)) {
+        lq_ask_free(core, LQ_CONTAINER(core->all.next, struct lq_request, all));
+    }
+    lq_heap_done(&core->asks);
+    lq_heap_done(&core->channels);
+    lq_heap_done(&core->leases);
+    lq_free(core->forgotten);
+    lq_free(core);
+}
+
+static struct lq_channel *channel_at(struct lq_list *link)
+{
+    return LQ_CONTAINER(link, struct lq_channel, link);
+}
+
+void lq_core_set_addresses(struct lq_core *core, size_t n_addresses)
+{
+    lq_dial_set(&core->dial, n_addresses);
+    lq_channels_stop_dialling(core);
+    for (struct lq_list *at = core->open.next; at != &core->open; at = at->next) {
+        channel_at(at)->address = SIZE_MAX;
+    }
+    for (struct lq_list *at = core->all.next; at != &core->all; at = at->next) {
+        LQ_CONTAINER(at, struct lq_request, all)->outcome.address = SIZE_MAX;
     }
 }
 
-void lq_core_abandon(struct lq_core *core, uint64_t now_ms)
+bool lq_core_wants_lookup(struct lq_core *core)
 {
-    if (core->phase == LQ_PHASE_SENT || core->phase == LQ_PHASE_CANCELLING) {
-        drop_connection(core, now_ms);
-    }
-    if (core->phase == LQ_PHASE_QUEUED) {
-        lq_wire_take_back(&core->wire);
-    }
-    core->goal = LQ_GOAL_NONE;
-    core->phase = LQ_PHASE_IDLE;
+    bool wants = core->wants_lookup;
+    core->wants_lookup = false;
+    return wants;
 }
 
-bool lq_core_dial(struct lq_core *core, uint64_t now_ms, size_t *ret_address)
+/* ---- Requests. */
+
+static bool has_queued(const struct lq_core *core)
 {
-    if (core->conn != LQ_CONN_NONE || core->phase != LQ_PHASE_QUEUED ||
-        now_ms < core->dial.not_before_ms) {
+    return !lq_list_is_empty(&core->queues[LQ_CHANNEL_COMMON]) || core->n_queued_waits > 0;
+}
+
+struct lq_request *lq_core_submit(struct lq_core *core, const struct lq_order *order,
+                                  uint64_t now_ms)
+{
+    if (!has_queued(core)) { /* its first round starts now */
+        lq_dial_restart(&core->dial);
+    }
+    return lq_ask_begin(core, order, LQ_ROLE_CALLER, now_ms);
+}
+
+void lq_core_give_up(struct lq_core *core, struct lq_request *request, uint64_t now_ms)
+{
+    lq_ask_give_up(core, request, now_ms);
+}
+
+void lq_core_trouble(const struct lq_request *request, struct lq_outcome *ret_outcome)
+{
+    ret_outcome->why = request->outcome.why;
+    ret_outcome->error_code = request->outcome.error_code;
+    ret_outcome->code = request->outcome.code;
+    ret_outcome->address = request->outcome.address;
+}
+
+bool lq_core_take(struct lq_core *core, uint64_t now_ms, struct lq_outcome *ret_outcome)
+{
+    struct lq_list *first = lq_list_take(&core->done);
+
+    if (first == NULL) {
         return false;
     }
-    core->conn = LQ_CONN_DIALLING;
-    core->dial_by_ms = now_ms + LQ_DIAL_MS;
-    lq_wire_reset(&core->wire, now_ms);
-    *ret_address = core->dial.at;
+    core->n_done--;
+    lq_ask_take(core, LQ_CONTAINER(first, struct lq_request, link), now_ms, ret_outcome);
     return true;
 }
 
-void lq_core_connected(struct lq_core *core, uint64_t now_ms)
+void lq_core_shut(struct lq_core *core, uint64_t now_ms)
 {
-    LQ_CHECK(core->conn == LQ_CONN_DIALLING);
-    core->conn = LQ_CONN_OPEN;
-    lq_wire_reset(&core->wire, now_ms);
-}
+    struct lq_list *at;
 
-/* After a lost connection: the address is left, and a request that may go on looks for another. */
-void lq_core_lost(struct lq_core *core, uint64_t now_ms, enum lq_why why)
-{
-    bool excused = core->conn == LQ_CONN_OPEN && core->conn_reused;
-    bool round_over = false;
-
-    LQ_CHECK(core->conn != LQ_CONN_NONE);
-    drop_connection(core, now_ms);
-    core->conn_reused = false;
-    if (!excused) {
-        round_over = lq_dial_failed(&core->dial, now_ms);
+    if (core->is_shut) {
+        return;
     }
-    if (core->phase == LQ_PHASE_QUEUED || core->phase == LQ_PHASE_SENT ||
-        core->phase == LQ_PHASE_CANCELLING) {
-        core->why = why;
-        if (core->step == LQ_OP_ACQUIRE && core->phase != LQ_PHASE_QUEUED) {
-            lq_step_fail(core, now_ms); /* never sent again (duty 4) */
-            return;
-        }
-        core->phase = LQ_PHASE_QUEUED;
-        if (round_over && now_ms >= core->redial_until_ms) {
-            lq_step_fail(core, now_ms);
+    core->is_shut = true;
+    while (core->leases.count > 0) {
+        lq_lease_end(core, LQ_CONTAINER(lq_heap_first(&core->leases), struct lq_lease, timer));
+    }
+    at = core->all.next;
+    while (at != &core->all) { /* at each step, at most the request that is looked at is freed */
+        struct lq_request *request = LQ_CONTAINER(at, struct lq_request, all);
+        bool chore = request->role == LQ_ROLE_CHORE;
+        at = at->next;
+        if (request->goal == LQ_GOAL_ACQUIRE) {
+            lq_ask_give_up(core, request, now_ms);
+        } else {
+            lq_ask_hurry(core, request, now_ms + (chore ? LQ_UNDO_MS : LQ_CANCEL_MARGIN_MS));
         }
     }
 }
 
-const uint8_t *lq_core_output(struct lq_core *core, uint64_t now_ms, size_t *ret_len)
+bool lq_core_is_idle(const struct lq_core *core)
 {
-    if (core->conn != LQ_CONN_OPEN) {
-        *ret_len = 0;
+    return core->n_requests == 0 && core->leases.count == 0 && lq_list_is_empty(&core->lost);
+}
+
+bool lq_core_is_waiting(const struct lq_core *core)
+{
+    return core->n_requests > core->n_done || core->n_dialling[LQ_CHANNEL_COMMON] > 0 ||
+           core->n_dialling[LQ_CHANNEL_WAITING] > 0;
+}
+
+/* ---- Channels. */
+
+struct lq_channel *lq_core_next_dial(struct lq_core *core, uint64_t now_ms, size_t *ret_address)
+{
+    struct lq_channel *channel;
+
+    if (now_ms < core->dial.not_before_ms || !lq_channels_want_dial(core)) {
         return NULL;
     }
-    if (core->phase == LQ_PHASE_QUEUED) {
-        lq_wire_take_back(&core->wire);
-        if (now_ms >= core->step_by_ms) {
-            core->why = LQ_WHY_NOT_SENT;
-            lq_step_fail(core, now_ms); /* queued here at its deadline: not sent (duty 3) */
-        } else {
-            lq_wire_mark(&core->wire);
-            lq_step_render(core, now_ms);
-        }
-    }
-    return lq_wire_output(&core->wire, ret_len);
+    channel = lq_channels_dial(core, now_ms);
+    *ret_address = channel->address;
+    return channel;
 }
 
-/* How long a repeatable step waits for its answer before it tries another connection. */
-static uint64_t answer_by(const struct lq_core *core)
+void lq_core_connected(struct lq_core *core, struct lq_channel *channel, uint64_t now_ms)
 {
-    uint64_t third = (core->step_by_ms - core->rendered_ms) / 3;
-    return core->rendered_ms + (third < LQ_ANSWER_MIN_MS ? LQ_ANSWER_MIN_MS : third);
+    lq_channels_connected(core, channel, now_ms);
 }
 
-void lq_core_wrote(struct lq_core *core, size_t len)
+void lq_core_lost(struct lq_core *core, struct lq_channel *channel, uint64_t now_ms,
+                  enum lq_why why, int code)
 {
-    LQ_CHECK(len > 0 && core->conn == LQ_CONN_OPEN);
-    if (lq_wire_wrote(&core->wire, len) && core->phase == LQ_PHASE_QUEUED) {
-        core->outcome.repeated = core->outcome.maybe_sent && core->goal != LQ_GOAL_ACQUIRE;
-        core->outcome.maybe_sent = true;
-        core->answer_by_ms = answer_by(core);
-        core->wire.heard_ms = core->rendered_ms; /* silence counts from here */
-        core->phase = LQ_PHASE_SENT;
-    }
+    lq_channels_lose(core, channel, (struct lq_fault){.why = why, .code = code}, now_ms);
 }
 
-uint8_t *lq_core_space(struct lq_core *core, size_t *ret_cap)
+struct lq_channel *lq_core_next_output(struct lq_core *core)
 {
-    return lq_wire_space(&core->wire, ret_cap);
+    if (lq_list_is_empty(&core->ready)) {
+        return NULL;
+    }
+    return LQ_CONTAINER(core->ready.next, struct lq_channel, ready);
 }
 
-/* E: the server closes. If our frame was at fault it was not executed, and never will be. */
-static void error_frame(struct lq_core *core, const struct lq_frame *frame, uint64_t now_ms)
+const uint8_t *lq_core_output(struct lq_core *core, struct lq_channel *channel, uint64_t now_ms,
+                              size_t *ret_len)
 {
-    bool ours = frame->code != LQ_WIRE_SHUTTING_DOWN && core->phase == LQ_PHASE_SENT &&
-                !core->wire.ping_open && core->goal != LQ_GOAL_PING;
-    size_t max = sizeof core->error_text - 1;
-    size_t len = frame->key_len < max ? frame->key_len : max;
+    const uint8_t *bytes;
 
-    core->error_code = frame->code;
-    for (size_t i = 0; i < len; i++) { /* for a terminal: nothing but printable ASCII */
-        uint8_t c = frame->key[i];
-        core->error_text[i] = (char)(c >= 0x20 && c < 0x7f ? c : '?');
+    *ret_len = 0;
+    if (channel->phase != LQ_CHANNEL_OPEN) {
+        return NULL;
     }
-    core->error_text[len] = '\0';
-    core->why = LQ_WHY_ERROR_FRAME;
-    if (ours && core->goal != LQ_GOAL_ACQUIRE) {
-        lq_step_finish(core, core->outcome.repeated ? LOQUET_INDETERMINATE : LOQUET_INVALID);
-    }
-    lq_core_lost(core, now_ms, LQ_WHY_ERROR_FRAME);
+    bytes = lq_channel_output(core, channel, now_ms, ret_len);
+    lq_channels_note(core, channel);
+    return bytes;
 }
 
-/* One answer. False when it broke the rules. */
-static bool take_frame(struct lq_core *core, const struct lq_frame *frame, uint64_t now_ms)
+void lq_core_wrote(struct lq_core *core, struct lq_channel *channel, size_t len)
 {
-    if (frame->op != LQ_OP_PING) {
-        return lq_step_answer(core, frame, now_ms);
+    lq_channel_wrote(core, channel, len);
+    lq_channels_note(core, channel);
+}
+
+void lq_core_full(struct lq_core *core, struct lq_channel *channel)
+{
+    lq_channels_block(core, channel);
+}
+
+void lq_core_writable(struct lq_core *core, struct lq_channel *channel)
+{
+    lq_channels_unblock(core, channel);
+}
+
+bool lq_core_is_full(const struct lq_channel *channel)
+{
+    return channel->phase == LQ_CHANNEL_OPEN && channel->is_full;
+}
+
+uint8_t *lq_core_space(struct lq_core *core, struct lq_channel *channel, size_t *ret_cap)
+{
+    (void)core;
+    return lq_channel_space(channel, ret_cap);
+}
+
+/* E: the server closes. If the frame of a release or renewal was at fault, which is certain only
+ * when it was alone, it was not executed, and never will be. */
+static void take_error(struct lq_core *core, struct lq_channel *channel,
+                       const struct lq_frame *frame, uint64_t now_ms)
+{
+    struct lq_request *only = lq_channel_only(channel);
+    struct lq_fault fault = {
+        .why = LQ_WHY_ERROR_FRAME, .error_code = frame->code, .address = channel->address};
+
+    if (only != NULL && frame->code != LQ_WIRE_SHUTTING_DOWN &&
+        (only->step == LQ_OP_RELEASE || only->step == LQ_OP_RENEW)) {
+        lq_channel_remove(only);
+        lq_ask_refused(core, only, now_ms, &fault);
     }
-    if (!lq_wire_pong(&core->wire, frame->owner)) {
+    lq_channels_lose(core, channel, fault, now_ms);
+}
+
+/* One answer but E. False when nobody asked for it. */
+static bool take_answer(struct lq_core *core, struct lq_channel *channel,
+                        const struct lq_frame *frame, uint64_t now_ms)
+{
+    struct lq_request *request;
+
+    if (frame->op == LQ_OP_PING && lq_channel_pong(channel, frame->owner)) {
+        return true;
+    }
+    request = lq_channel_match(channel, frame);
+    if (request == NULL) {
         return false;
     }
-    if (core->step == LQ_OP_PING && core->phase == LQ_PHASE_SENT) {
-        lq_step_finish(core, LOQUET_ALIVE);
-    }
+    lq_channel_remove(request);
+    lq_ask_answer(core, request, frame, now_ms);
     return true;
 }
 
-void lq_core_received(struct lq_core *core, size_t len, uint64_t now_ms)
+void lq_core_received(struct lq_core *core, struct lq_channel *channel, size_t len, uint64_t now_ms)
 {
+    enum lq_decoded decoded = LQ_DECODED_MORE;
     struct lq_frame frame;
-    enum lq_decoded decoded;
 
-    lq_wire_received(&core->wire, len, now_ms);
-    while ((decoded = lq_wire_next(&core->wire, &frame)) == LQ_DECODED_FRAME) {
+    lq_channel_received(channel, len, now_ms);
+    while (channel->phase == LQ_CHANNEL_OPEN &&
+           (decoded = lq_channel_next(channel, &frame)) == LQ_DECODED_FRAME) {
         if (frame.op == LQ_OP_ERROR) {
-            error_frame(core, &frame, now_ms);
-            return;
+            take_error(core, channel, &frame, now_ms);
+        } else if (!take_answer(core, channel, &frame, now_ms)) {
+            lq_channels_lose(core, channel, (struct lq_fault){.why = LQ_WHY_UNASKED}, now_ms);
+        } else {
+            lq_channels_note_answer(core, channel);
         }
-        if (!take_frame(core, &frame, now_ms)) {
-            lq_core_lost(core, now_ms, LQ_WHY_UNASKED);
-            return;
-        }
-        lq_dial_succeeded(&core->dial);
-        core->conn_reused = false;
     }
     if (decoded == LQ_DECODED_BAD) {
-        lq_core_lost(core, now_ms, LQ_WHY_GARBAGE);
+        lq_channels_lose(core, channel, (struct lq_fault){.why = LQ_WHY_GARBAGE}, now_ms);
+    }
+    lq_channels_settle(core, channel, now_ms);
+    lq_channels_assign(core);
+}
+
+bool lq_core_is_open(const struct lq_channel *channel)
+{
+    return channel->phase == LQ_CHANNEL_OPEN;
+}
+
+/* Once a client that is being closed has nothing left to do, its channels are closed. */
+static void close_idle(struct lq_core *core)
+{
+    while (core->is_shut && lq_core_is_idle(core) && !lq_list_is_empty(&core->open)) {
+        lq_channels_drop(core, channel_at(core->open.next), 0);
     }
 }
 
-/* The time of a sent acquire: its deadline, and the silence of a server that it waits for. */
-static void tick_waiting(struct lq_core *core, uint64_t now_ms)
+struct lq_channel *lq_core_next_closed(struct lq_core *core, void **ret_io)
 {
-    if (now_ms >= core->deadline_ms && core->wait_ms > 0) {
-        lq_step_cancel(core, now_ms);
-    } else if (now_ms >= core->deadline_ms) {
-        core->why = LQ_WHY_SLOW;
-        drop_connection(core, now_ms);
-        lq_step_fail(core, now_ms);
-    } else if (now_ms >= lq_wire_silence_due_ms(&core->wire)) {
-        if (core->wire.ping_open) {
-            lq_core_lost(core, now_ms, LQ_WHY_SILENT);
-        } else {
-            (void)lq_wire_ping(&core->wire, now_ms);
-        }
+    close_idle(core);
+    lq_free(core->forgotten); /* now nobody looks at it any more */
+    core->forgotten = NULL;
+    if (lq_list_is_empty(&core->closed)) {
+        return NULL;
+    }
+    core->forgotten = channel_at(lq_list_take(&core->closed));
+    *ret_io = core->forgotten->io;
+    return core->forgotten;
+}
+
+void lq_core_drop_all(struct lq_core *core, uint64_t now_ms)
+{
+    while (!lq_list_is_empty(&core->open)) {
+        lq_channels_drop(core, channel_at(core->open.next), now_ms);
     }
 }
 
-/* The time of a step that can be repeated. */
-static void tick_repeatable(struct lq_core *core, uint64_t now_ms)
+void lq_core_set_io(struct lq_channel *channel, void *io)
 {
-    if (now_ms >= core->step_by_ms) {
-        core->why = LQ_WHY_SLOW;
-        drop_connection(core, now_ms);
-        lq_step_fail(core, now_ms);
-    } else if (now_ms >= core->answer_by_ms) {
-        lq_core_lost(core, now_ms, LQ_WHY_SLOW);
-    }
+    channel->io = io;
 }
+
+void *lq_core_io(const struct lq_channel *channel)
+{
+    return channel->io;
+}
+
+/* ---- Time. */
 
 void lq_core_tick(struct lq_core *core, uint64_t now_ms)
 {
-    if (core->conn == LQ_CONN_DIALLING && now_ms >= core->dial_by_ms) {
-        lq_core_lost(core, now_ms, LQ_WHY_DIAL);
+    while (lq_heap_first_ms(&core->asks) <= now_ms) {
+        lq_ask_tick(core, LQ_CONTAINER(lq_heap_first(&core->asks), struct lq_request, timer),
+                    now_ms);
     }
-    switch (core->phase) {
-    case LQ_PHASE_QUEUED:
-        if (now_ms >= core->step_by_ms) {
-            if (core->why == LQ_WHY_NOTHING) {
-                core->why = LQ_WHY_NOT_SENT;
-            }
-            if (core->conn == LQ_CONN_DIALLING) {
-                drop_connection(core, now_ms);
-            }
-            lq_step_fail(core, now_ms);
-        }
-        break;
-    case LQ_PHASE_SENT:
-        if (core->step == LQ_OP_ACQUIRE) {
-            tick_waiting(core, now_ms);
-        } else {
-            tick_repeatable(core, now_ms);
-        }
-        break;
-    case LQ_PHASE_CANCELLING:
-        if (now_ms >= core->step_by_ms) {
-            drop_connection(core, now_ms);
-            lq_step_fail(core, now_ms);
-        }
-        break;
-    case LQ_PHASE_IDLE:
-    case LQ_PHASE_GRANTED:
-    case LQ_PHASE_DONE:
-        break;
+    while (lq_heap_first_ms(&core->channels) <= now_ms) {
+        lq_channels_tick(
+            core, LQ_CONTAINER(lq_heap_first(&core->channels), struct lq_channel, timer), now_ms);
+    }
+    while (lq_heap_first_ms(&core->leases) <= now_ms) {
+        lq_lease_tick(core, LQ_CONTAINER(lq_heap_first(&core->leases), struct lq_lease, timer),
+                      now_ms);
     }
 }
 
 uint64_t lq_core_due_ms(const struct lq_core *core)
 {
-    switch (core->phase) {
-    case LQ_PHASE_IDLE:
-        return LQ_NEVER;
-    case LQ_PHASE_QUEUED:
-        if (core->conn == LQ_CONN_DIALLING) {
-            return lq_earlier(core->step_by_ms, core->dial_by_ms);
-        }
-        if (core->conn == LQ_CONN_NONE) {
-            return lq_earlier(core->step_by_ms, core->dial.not_before_ms);
-        }
-        return core->step_by_ms;
-    case LQ_PHASE_SENT:
-        if (core->step == LQ_OP_ACQUIRE) {
-            return lq_earlier(core->deadline_ms, lq_wire_silence_due_ms(&core->wire));
-        }
-        return lq_earlier(core->step_by_ms, core->answer_by_ms);
-    case LQ_PHASE_CANCELLING:
-        return core->step_by_ms;
-    case LQ_PHASE_GRANTED:
-    case LQ_PHASE_DONE:
+    bool must_close = core->is_shut && lq_core_is_idle(core) && !lq_list_is_empty(&core->open);
+    uint64_t due_ms =
+        lq_earlier(lq_heap_first_ms(&core->asks),
+                   lq_earlier(lq_heap_first_ms(&core->channels), lq_heap_first_ms(&core->leases)));
+
+    if (must_close || !lq_list_is_empty(&core->done) || !lq_list_is_empty(&core->lost) ||
+        !lq_list_is_empty(&core->ready) || !lq_list_is_empty(&core->closed)) {
         return 0;
     }
-    return LQ_NEVER;
-}
-
-bool lq_core_take(struct lq_core *core, uint64_t now_ms, struct lq_outcome *ret_outcome)
-{
-    if (core->phase == LQ_PHASE_GRANTED) {
-        if (now_ms >= core->deadline_ms || now_ms >= core->outcome.ends_ms) {
-            lq_step_undo(core, now_ms, LQ_WHY_LATE);
-            return false;
-        }
-        lq_step_finish(core, LOQUET_ACQUIRED);
-    }
-    if (core->phase != LQ_PHASE_DONE) {
-        return false;
-    }
-    *ret_outcome = core->outcome;
-    core->goal = LQ_GOAL_NONE;
-    core->phase = LQ_PHASE_IDLE;
-    return true;
+    return lq_channels_want_dial(core) ? lq_earlier(due_ms, core->dial.not_before_ms) : due_ms;
 }

@@ -1,334 +1,354 @@
+/* A turn: read, let the time act, then obey the core until it wants nothing more.
+ *
+ * Reading comes before writing, since a server may have closed a connection that was idle, and an
+ * acquire once written is never written again; and before the time acts, since an answer that is
+ * here already counts more than a deadline that has just passed. */
 #include "lq_driver.h"
 
-#include "lq_check.h"
-#include "lq_explain.h"
-#include "lq_key.h"
+#include "lq_mem.h"
+#include "lq_socket.h"
 #include "lq_time.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-/* Reading in one step goes round at most so often: a server that talks without end must not keep
- * the deadlines from being looked at. */
-#define READS_PER_STEP 16
-
-static uint64_t random_u64(void)
-{
-    uint64_t value = 0;
-    LQ_CHECK(getrandom(&value, sizeof value, 0) == (ssize_t)sizeof value);
-    return value;
-}
+struct lq_link {
+    struct lq_channel *channel;
+    void *watcher;
+    size_t place;    /* in `links` */
+    size_t endpoint; /* dialled */
+    int fd;          /* -1: its address is being looked up */
+    short wanted;    /* the watcher was told */
+    bool dialling;
+    bool ready;       /* poll said that there is something */
+    uint64_t read_in; /* the turn in which it was last read */
+};
 
 void lq_driver_init(struct lq_driver *driver)
 {
     memset(driver, 0, sizeof *driver);
-    driver->fd = -1;
-    driver->owner = random_u64();
+    lq_cluster_init(&driver->cluster);
 }
 
-static void close_socket(struct lq_driver *driver)
+/* ---- Links. */
+
+static struct lq_link *add_link(struct lq_driver *driver, struct lq_channel *channel,
+                                size_t endpoint)
 {
-    if (driver->fd >= 0) {
-        (void)close(driver->fd);
-        driver->fd = -1;
+    struct lq_link *link = lq_malloc(sizeof *link);
+
+    if (driver->n_links == driver->cap_links) {
+        driver->cap_links = driver->cap_links * 2 + 4;
+        driver->links = lq_realloc(driver->links, driver->cap_links, sizeof(struct lq_link *));
+    }
+    *link = (struct lq_link){.channel = channel,
+                             .place = driver->n_links,
+                             .endpoint = endpoint,
+                             .fd = -1,
+                             .dialling = true};
+    driver->links[driver->n_links++] = link;
+    lq_core_set_io(channel, link);
+    return link;
+}
+
+static void set_socket(struct lq_driver *driver, struct lq_link *link, int fd)
+{
+    link->fd = fd;
+    driver->changes++;
+    if (fd >= 0 && driver->watch != NULL) {
+        link->watcher = driver->watch->begin(driver->watch->context, link, fd);
     }
 }
 
-void lq_driver_close(struct lq_driver *driver)
+static void remove_link(struct lq_driver *driver, struct lq_link *link)
 {
-    if (driver->core.conn != LQ_CONN_NONE) {
-        lq_core_lost(&driver->core, lq_time_now_ms(), LQ_WHY_EOF);
+    struct lq_link *last = driver->links[--driver->n_links];
+
+    last->place = link->place;
+    driver->links[link->place] = last;
+    driver->changes++;
+    if (link->watcher != NULL) {
+        driver->watch->end(link->watcher, link->fd);
+    } else if (link->fd >= 0) {
+        (void)close(link->fd);
     }
-    close_socket(driver);
+    lq_free(link);
 }
 
-enum loquet_result lq_driver_set_endpoints(struct lq_driver *driver, const char *text)
+static void close_links(struct lq_driver *driver)
+{
+    void *io;
+    while (lq_core_next_closed(driver->cluster.core, &io) != NULL) {
+        remove_link(driver, io);
+    }
+}
+
+void lq_driver_drop(struct lq_driver *driver)
+{
+    if (driver->cluster.core != NULL) {
+        lq_core_drop_all(driver->cluster.core, lq_time_now_ms());
+        close_links(driver);
+    }
+}
+
+void lq_driver_done(struct lq_driver *driver)
+{
+    lq_driver_drop(driver);
+    lq_cluster_done(&driver->cluster);
+    lq_free(driver->links);
+    lq_free(driver->pollfds);
+    driver->links = NULL;
+    driver->pollfds = NULL;
+}
+
+/* ---- Requests. */
+
+enum loquet_result lq_driver_set_endpoints(struct lq_driver *driver, const char *text,
+                                           struct loquet_why *ret_why)
 {
     struct lq_endpoints endpoints;
 
-    LQ_CHECK(!lq_driver_is_busy(driver));
-    driver->error[0] = '\0';
-    if (!lq_endpoints_parse(&endpoints, text, LQ_ENDPOINTS_PORT, driver->error,
-                            sizeof driver->error)) {
+    ret_why->endpoint[0] = '\0';
+    if (!lq_endpoints_parse(&endpoints, text, LQ_ENDPOINTS_PORT, ret_why->text,
+                            sizeof ret_why->text)) {
         return LOQUET_INVALID;
     }
-    if (!lq_endpoints_resolve(&endpoints, driver->error, sizeof driver->error)) {
+    if (!lq_endpoints_resolve(&endpoints, ret_why->text, sizeof ret_why->text)) {
         return LOQUET_CLOSED;
     }
-    close_socket(driver);
-    driver->endpoints = endpoints;
-    driver->has_endpoints = true;
-    driver->endpoint[0] = '\0';
-    lq_core_init(&driver->core, endpoints.n_addresses, random_u64());
+    ret_why->text[0] = '\0';
+    lq_driver_resolved(driver, &endpoints);
     return LOQUET_ALIVE;
 }
 
-static bool refuse(struct lq_driver *driver, const char *why)
+struct lq_request *lq_driver_submit(struct lq_driver *driver, struct lq_order *order,
+                                    struct loquet_why *ret_why)
 {
-    (void)snprintf(driver->error, sizeof driver->error, "%s", why);
-    return false;
+    return lq_cluster_submit(&driver->cluster, order, lq_time_now_ms(), ret_why);
 }
 
-/* Checks what callers gave, and begins. */
-static bool begin(struct lq_driver *driver, const struct lq_order *order)
+bool lq_driver_take(struct lq_driver *driver, struct lq_outcome *ret_outcome)
 {
-    bool keyed = order->goal != LQ_GOAL_PING;
-    bool leased = order->goal == LQ_GOAL_ACQUIRE || order->goal == LQ_GOAL_RENEW;
-
-    driver->error[0] = '\0';
-    driver->last_errno = 0;
-    if (keyed && !lq_key_is_valid(order->key, order->key_len)) {
-        return refuse(driver, "a key is 1 to 1024 bytes of UTF-8 without line feed");
-    }
-    if (leased && (order->lease_s < 1 || order->lease_s > LOQUET_LEASE_MAX)) {
-        return refuse(driver, "a lease is 1 to 255 seconds");
-    }
-    if (order->wait_ms > LOQUET_WAIT_MAX) {
-        return refuse(driver, "a wait is at most 255 seconds");
-    }
-    if (!driver->has_endpoints) {
-        return refuse(driver, "no endpoints were set");
-    }
-    lq_core_begin(&driver->core, order, lq_time_now_ms());
-    return true;
-}
-
-bool lq_driver_acquire(struct lq_driver *driver, const char *key, size_t key_len, uint32_t wait_ms,
-                       uint32_t lease_s)
-{
-    struct lq_order order = {.goal = LQ_GOAL_ACQUIRE,
-                             .key = key,
-                             .key_len = key_len,
-                             .owner = ++driver->owner,
-                             .wait_ms = wait_ms,
-                             .lease_s = lease_s,
-                             .redial_until_ms = wait_ms == 0 ? 0 : lq_time_now_ms() + wait_ms};
-    return begin(driver, &order);
-}
-
-bool lq_driver_release(struct lq_driver *driver, const struct loquet_ticket *ticket,
-                       uint64_t deadline_ms, uint64_t redial_until_ms)
-{
-    struct lq_order order = {.goal = LQ_GOAL_RELEASE,
-                             .key = ticket->key,
-                             .key_len = ticket->key_len,
-                             .token = ticket->token,
-                             .deadline_ms = deadline_ms,
-                             .redial_until_ms = redial_until_ms};
-    return begin(driver, &order);
-}
-
-bool lq_driver_renew(struct lq_driver *driver, const struct loquet_ticket *ticket, uint32_t lease_s,
-                     uint64_t deadline_ms, uint64_t redial_until_ms)
-{
-    struct lq_order order = {.goal = LQ_GOAL_RENEW,
-                             .key = ticket->key,
-                             .key_len = ticket->key_len,
-                             .token = ticket->token,
-                             .lease_s = lease_s,
-                             .deadline_ms = deadline_ms,
-                             .redial_until_ms = redial_until_ms};
-    return begin(driver, &order);
-}
-
-bool lq_driver_ping(struct lq_driver *driver, uint64_t deadline_ms)
-{
-    struct lq_order order = {.goal = LQ_GOAL_PING, .deadline_ms = deadline_ms};
-    return begin(driver, &order);
-}
-
-void lq_driver_cancel(struct lq_driver *driver)
-{
-    lq_core_cancel(&driver->core, lq_time_now_ms());
-}
-
-void lq_driver_abandon(struct lq_driver *driver)
-{
-    lq_core_abandon(&driver->core, lq_time_now_ms());
-    if (driver->core.conn == LQ_CONN_NONE) {
-        close_socket(driver);
-    }
-}
-
-bool lq_driver_is_busy(const struct lq_driver *driver)
-{
-    return driver->core.phase != LQ_PHASE_IDLE;
-}
-
-struct pollfd lq_driver_pollfd(const struct lq_driver *driver)
-{
-    struct pollfd pollfd = {.fd = driver->fd, .events = POLLIN};
-    if (driver->core.conn == LQ_CONN_DIALLING) {
-        pollfd.events = POLLOUT;
-    } else if (driver->core.phase == LQ_PHASE_QUEUED || lq_wire_is_pending(&driver->core.wire)) {
-        pollfd.events = POLLIN | POLLOUT;
-    }
-    return pollfd;
+    return lq_core_take(driver->cluster.core, lq_time_now_ms(), ret_outcome);
 }
 
 uint64_t lq_driver_due_ms(const struct lq_driver *driver)
 {
-    return lq_core_due_ms(&driver->core);
+    return driver->cluster.core == NULL ? LQ_NEVER : lq_core_due_ms(driver->cluster.core);
 }
 
-/* ---- The connection. */
+/* ---- The turn. */
 
-static void lost(struct lq_driver *driver, enum lq_why why, int code)
+static void read_link(struct lq_driver *driver, struct lq_link *link)
 {
-    driver->last_errno = code;
-    lq_core_lost(&driver->core, lq_time_now_ms(), why);
-}
+    struct lq_core *core = driver->cluster.core;
 
-static void set_option(int fd, int level, int name, int value)
-{
-    (void)setsockopt(fd, level, name, &value, sizeof value); /* each is a help, none is needed */
-}
-
-static int open_socket(int family)
-{
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0) {
-        set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-        set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, LQ_USER_TIMEOUT_MS);
-        set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-        set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, LQ_KEEPALIVE_IDLE_S);
-        set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, LQ_KEEPALIVE_INTERVAL_S);
-        set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, LQ_KEEPALIVE_PROBES);
-    }
-    return fd;
-}
-
-/* Starts a connection when the core wants one. */
-static void dial(struct lq_driver *driver)
-{
-    const struct lq_address *address;
-
-    if (!lq_core_dial(&driver->core, lq_time_now_ms(), &driver->address)) {
+    link->ready = false;
+    link->read_in = driver->turn;
+    if (link->fd < 0) {
         return;
     }
-    close_socket(driver); /* the one before, if the core dropped it in this very step */
-    address = &driver->endpoints.addresses[driver->address];
-    lq_endpoints_text(&driver->endpoints, address->endpoint, driver->endpoint,
-                      sizeof driver->endpoint);
-    driver->last_errno = 0;
-    driver->fd = open_socket(address->socket_address.ss_family);
-    if (driver->fd < 0) {
-        lost(driver, LQ_WHY_DIAL, errno);
-    } else if (connect(driver->fd, (const struct sockaddr *)&address->socket_address,
-                       address->len) != 0 &&
-               errno != EINPROGRESS) {
-        lost(driver, LQ_WHY_DIAL, errno);
+    if (link->dialling) {
+        link->dialling = !lq_socket_finish_dial(core, link->channel, link->fd);
+        driver->changes += !link->dialling;
+    } else if (lq_core_is_open(link->channel)) {
+        if (lq_core_is_full(link->channel)) {
+            lq_core_writable(core, link->channel); /* if it is not, writing will tell */
+            driver->changes++;
+        }
+        lq_socket_receive(core, link->channel, link->fd);
     }
 }
 
-/* Whether we are connected to ourselves: when nobody listens, the kernel may by chance give our end
- * the very port that we connect to (TCP's simultaneous open). */
-static bool is_self_connected(int fd)
+static void write_link(struct lq_driver *driver, struct lq_link *link)
 {
-    struct sockaddr_storage ours = {0}, theirs = {0};
-    socklen_t our_len = sizeof ours, their_len = sizeof theirs;
-
-    return getsockname(fd, (struct sockaddr *)&ours, &our_len) == 0 &&
-           getpeername(fd, (struct sockaddr *)&theirs, &their_len) == 0 && our_len == their_len &&
-           memcmp(&ours, &theirs, our_len) == 0;
+    if (link->read_in != driver->turn) {
+        read_link(driver, link);
+    }
+    if (lq_core_is_open(link->channel)) {
+        lq_socket_transmit(driver->cluster.core, link->channel, link->fd);
+        driver->changes += lq_core_is_full(link->channel);
+    }
 }
 
-/* Looks whether the connection being dialled is there. */
-static void finish_dial(struct lq_driver *driver)
+static void dial(struct lq_driver *driver, struct lq_channel *channel, size_t i)
 {
-    struct pollfd pollfd = {.fd = driver->fd, .events = POLLOUT};
-    int code = 0;
-    socklen_t len = sizeof code;
+    const struct lq_address *address = &driver->cluster.endpoints.addresses[i];
+    struct lq_link *link = add_link(driver, channel, address->endpoint);
 
-    if (poll(&pollfd, 1, 0) <= 0) {
-        return;
+    if (address->len > 0) {
+        set_socket(driver, link, lq_socket_dial(driver->cluster.core, channel, address));
     }
-    if (getsockopt(driver->fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0) {
-        code = errno;
-    }
-    if (code == 0 && is_self_connected(driver->fd)) {
-        code = ECONNREFUSED;
-    }
-    if (code != 0) {
-        lost(driver, LQ_WHY_DIAL, code);
+}
+
+/* The address of an endpoint was looked up; NULL: it has none. */
+static void dial_resolved(struct lq_driver *driver, struct lq_link *link,
+                          const struct lq_address *address)
+{
+    struct lq_core *core = driver->cluster.core;
+
+    if (address == NULL || address->len == 0) {
+        lq_core_lost(core, link->channel, lq_time_now_ms(), LQ_WHY_DIAL, EHOSTUNREACH);
     } else {
-        lq_core_connected(&driver->core, lq_time_now_ms());
+        set_socket(driver, link, lq_socket_dial(core, link->channel, address));
     }
 }
 
-static bool is_temporary(int code)
+void lq_driver_resolved(struct lq_driver *driver, const struct lq_endpoints *endpoints)
 {
-    return code == EAGAIN || code == EWOULDBLOCK || code == EINTR;
-}
-
-/* Takes in what has come. */
-static void receive(struct lq_driver *driver)
-{
-    for (int i = 0; i < READS_PER_STEP && driver->core.conn == LQ_CONN_OPEN; i++) {
-        size_t cap;
-        uint8_t *space = lq_core_space(&driver->core, &cap);
-        ssize_t n = recv(driver->fd, space, cap, 0);
-        if (n > 0) {
-            lq_core_received(&driver->core, (size_t)n, lq_time_now_ms());
-        } else if (n == 0) {
-            lost(driver, LQ_WHY_EOF, 0);
-        } else if (is_temporary(errno)) {
-            return;
-        } else {
-            lost(driver, LQ_WHY_BROKEN, errno);
+    lq_cluster_set(&driver->cluster, endpoints);
+    for (size_t i = 0; i < driver->n_links; i++) {
+        const struct lq_address *address = NULL;
+        for (size_t k = endpoints->n_addresses; k > 0; k--) {
+            if (endpoints->addresses[k - 1].endpoint == driver->links[i]->endpoint) {
+                address = &endpoints->addresses[k - 1];
+            }
+        }
+        if (driver->links[i]->fd < 0) {
+            dial_resolved(driver, driver->links[i], address);
         }
     }
 }
 
-/* Writes what there is to write. */
-static void transmit(struct lq_driver *driver)
+/* Does one thing that the core wants; false when it wants nothing. That comes: after all addresses
+ * failed there is a pause, and what the kernel does not take is not offered again. */
+static bool obey(struct lq_driver *driver)
 {
-    for (;;) {
-        size_t len;
-        const uint8_t *bytes = lq_core_output(&driver->core, lq_time_now_ms(), &len);
-        ssize_t n = len == 0 ? 0 : send(driver->fd, bytes, len, MSG_NOSIGNAL);
-        if (n > 0) {
-            lq_core_wrote(&driver->core, (size_t)n);
-        } else if (n == 0 || is_temporary(errno)) {
-            return;
-        } else {
-            lost(driver, LQ_WHY_BROKEN, errno);
-            return;
+    struct lq_core *core = driver->cluster.core;
+    size_t address;
+    struct lq_channel *channel = lq_core_next_dial(core, lq_time_now_ms(), &address);
+
+    if (channel != NULL) {
+        dial(driver, channel, address);
+        return true;
+    }
+    channel = lq_core_next_output(core);
+    if (channel != NULL) {
+        write_link(driver, lq_core_io(channel));
+        return true;
+    }
+    return false;
+}
+
+static short wanted_events(const struct lq_link *link)
+{
+    if (link->dialling) {
+        return POLLOUT;
+    }
+    return lq_core_is_full(link->channel) ? POLLIN | POLLOUT : POLLIN;
+}
+
+static void tell_watchers(struct lq_driver *driver)
+{
+    for (size_t i = 0; driver->watch != NULL && i < driver->n_links; i++) {
+        struct lq_link *link = driver->links[i];
+        if (link->watcher != NULL && link->wanted != wanted_events(link)) {
+            link->wanted = wanted_events(link);
+            driver->watch->want(link->watcher, link->wanted);
         }
     }
 }
 
-/* ---- The step. */
-
-bool lq_driver_step(struct lq_driver *driver, struct lq_outcome *ret_outcome)
+static void read_links(struct lq_driver *driver, bool all)
 {
-    struct lq_core *core = &driver->core;
-    bool over;
-
-    /* A failed dial may be followed by another at once. That ends: after a round of all addresses
-     * there is a pause. */
-    do {
-        if (core->conn == LQ_CONN_DIALLING) {
-            finish_dial(driver);
+    for (size_t i = 0; i < driver->n_links; i++) {
+        if (all || driver->links[i]->ready) {
+            read_link(driver, driver->links[i]);
         }
-        receive(driver);
+    }
+}
+
+static void run_turn(struct lq_driver *driver, bool read_all)
+{
+    struct lq_core *core = driver->cluster.core;
+    uint64_t due_ms;
+
+    if (core == NULL) {
+        return;
+    }
+    driver->turn++;
+    read_links(driver, read_all);
+    due_ms = lq_core_due_ms(core);
+    if (due_ms > 0 && due_ms <= lq_time_now_ms()) { /* 0: there is something to drain first */
+        read_links(driver, true);
         lq_core_tick(core, lq_time_now_ms());
-        dial(driver);
-        transmit(driver);
-        over = lq_core_take(core, lq_time_now_ms(), ret_outcome);
-    } while (!over && lq_core_due_ms(core) <= lq_time_now_ms());
-    if (core->conn == LQ_CONN_NONE) {
-        close_socket(driver);
     }
-    if (over && lq_explain_is_success(ret_outcome->result)) {
-        driver->error[0] = '\0';
-    } else {
-        lq_explain(core, driver->endpoint, driver->last_errno, driver->error, sizeof driver->error);
+    do {
+        close_links(driver);
+    } while (obey(driver));
+    close_links(driver);
+    tell_watchers(driver);
+}
+
+void lq_driver_turn(struct lq_driver *driver)
+{
+    run_turn(driver, false);
+}
+
+void lq_driver_step(struct lq_driver *driver)
+{
+    run_turn(driver, true);
+}
+
+/* ---- Polling. */
+
+struct pollfd *lq_driver_pollfds(struct lq_driver *driver, const struct pollfd *own, size_t n_own,
+                                 nfds_t *ret_n)
+{
+    size_t n = n_own + driver->n_links;
+
+    if (driver->cap_pollfds < n) {
+        driver->cap_pollfds = n * 2;
+        driver->pollfds = lq_realloc(driver->pollfds, driver->cap_pollfds, sizeof(struct pollfd));
     }
-    return over;
+    for (size_t i = 0; i < n_own; i++) {
+        driver->pollfds[i] = own[i];
+    }
+    for (size_t i = 0; i < driver->n_links; i++) {
+        const struct lq_link *link = driver->links[i];
+        driver->pollfds[n_own + i] = (struct pollfd){.fd = link->fd, .events = wanted_events(link)};
+    }
+    *ret_n = n;
+    return driver->pollfds;
+}
+
+void lq_driver_ready(struct lq_link *link)
+{
+    link->ready = true;
+}
+
+/* The link with that socket, which is likely to be at `place`; NULL: closed meanwhile. */
+static struct lq_link *find_link(const struct lq_driver *driver, int fd, size_t place)
+{
+    if (place < driver->n_links && driver->links[place]->fd == fd) {
+        return driver->links[place];
+    }
+    for (size_t i = 0; i < driver->n_links; i++) {
+        if (driver->links[i]->fd == fd) {
+            return driver->links[i];
+        }
+    }
+    return NULL;
+}
+
+void lq_driver_polled(struct lq_driver *driver, size_t n_own, nfds_t n)
+{
+    for (size_t i = n_own; i < n; i++) {
+        struct lq_link *link = NULL;
+        if (driver->pollfds[i].revents != 0) {
+            link = find_link(driver, driver->pollfds[i].fd, i - n_own);
+        }
+        if (link != NULL) {
+            lq_driver_ready(link);
+        }
+    }
+}
+
+void lq_driver_poll(struct lq_driver *driver, const struct pollfd *own, size_t n_own)
+{
+    nfds_t n;
+    struct pollfd *pollfds = lq_driver_pollfds(driver, own, n_own, &n);
+
+    (void)poll(pollfds, n, -1); /* whatever it says, the next step looks for itself */
 }

@@ -1,68 +1,90 @@
-/* Sockets under the pure core: one non-blocking connection, driven by whoever owns the loop
- * (loquet.c blocks in poll(2), `loquet run` has a loop of its own).
+/* Sockets under the pure core, with poll(2): driven by whoever owns the loop (the blocking client's
+ * threads, or the command line). No thread, no callback; not thread-safe.
  *
- *     lq_driver_acquire(driver, ...);
- *     while (!lq_driver_step(driver, &outcome)) {
- *         poll lq_driver_pollfd(driver) and an alarm at lq_driver_due_ms(driver);
+ *     lq_driver_submit(&driver, &order, &why);
+ *     while (lq_driver_step(&driver), !lq_driver_take(&driver, &outcome)) {
+ *         struct pollfd alarm = {.fd = alarm_fd, .events = POLLIN};
+ *         lq_alarm_set(alarm_fd, lq_driver_due_ms(&driver));
+ *         lq_driver_poll(&driver, &alarm, 1);
  *     }
  */
 #ifndef LQ_DRIVER_H
 #define LQ_DRIVER_H
 
-#include "lq_core.h"
-#include "lq_endpoints.h"
+#include "lq_cluster.h"
 
 #include <poll.h>
 
-struct lq_driver {
-    struct lq_core core;
-    struct lq_endpoints endpoints;
-    bool has_endpoints;
-    int fd;          /* -1: none */
-    int last_errno;  /* of the last failed call on a socket; 0: it took too long */
-    size_t address;  /* connected to, or tried last */
-    uint64_t owner;  /* of the last attempt */
-    char error[256]; /* about the last request, "" when all went well */
-    char endpoint[LQ_ENDPOINT_TEXT_MAX]; /* of `address` */
+struct lq_link; /* one socket */
+
+/* How sockets are watched, where that is not by lq_driver_pollfds. */
+struct lq_watch {
+    void *context;
+    /* A socket is there; returns a watcher. */
+    void *(*begin)(void *context, struct lq_link *link, int fd);
+    /* What is to be watched for, POLLIN and POLLOUT: told when it changes. Then lq_driver_ready. */
+    void (*want)(void *watcher, short events);
+    /* The socket is done with: the watcher closes it when it watches it no more. */
+    void (*end)(void *watcher, int fd);
 };
 
-/* No connection, no endpoints. Draws random numbers from the system. */
+struct lq_driver {
+    struct lq_cluster cluster;
+    struct lq_link **links;
+    size_t n_links, cap_links;
+    const struct lq_watch *watch; /* NULL: lq_driver_pollfds */
+    struct pollfd *pollfds;       /* what was asked for last */
+    size_t cap_pollfds;
+    uint64_t turn;    /* counts them */
+    uint64_t changes; /* grows with each change of what is to be polled for */
+};
+
 void lq_driver_init(struct lq_driver *driver);
 
-/* Closes the connection. Idempotent; a later request opens another. In a child after fork, or in
- * its parent: gives up this process's hold on the connection, and the other one goes on with it. */
-void lq_driver_close(struct lq_driver *driver);
+/* Closes all sockets and frees the core with all requests under way. Leases must not be kept any
+ * more. */
+void lq_driver_done(struct lq_driver *driver);
 
-/* See loquet_set_endpoints. The driver must be idle. */
-enum loquet_result lq_driver_set_endpoints(struct lq_driver *driver, const char *text);
+/* Closes all sockets; what was sent on them ends as if they had broken. In a child after fork, or
+ * in its parent: gives up this process's hold on the connections, and the other one goes on with
+ * them. The driver can be used further, with connections of its own. */
+void lq_driver_drop(struct lq_driver *driver);
 
-/* Begin a request. They return false, with `error` set, when an argument is invalid or no endpoint
- * is set: nothing was begun then. `deadline_ms` is absolute. */
-bool lq_driver_acquire(struct lq_driver *driver, const char *key, size_t key_len, uint32_t wait_ms,
-                       uint32_t lease_s);
-bool lq_driver_release(struct lq_driver *driver, const struct loquet_ticket *ticket,
-                       uint64_t deadline_ms, uint64_t redial_until_ms);
-bool lq_driver_renew(struct lq_driver *driver, const struct loquet_ticket *ticket, uint32_t lease_s,
-                     uint64_t deadline_ms, uint64_t redial_until_ms);
-bool lq_driver_ping(struct lq_driver *driver, uint64_t deadline_ms);
+/* Parses and looks up, which may block. ALIVE, or INVALID or CLOSED with `ret_why` set. */
+enum loquet_result lq_driver_set_endpoints(struct lq_driver *driver, const char *text,
+                                           struct loquet_why *ret_why);
 
-/* The caller gives up its acquire; go on with lq_driver_step, the outcome comes soon. */
-void lq_driver_cancel(struct lq_driver *driver);
+/* Takes endpoints that were looked up, now or again. Until then an address may be one without
+ * length: what is dialled there waits for this call. */
+void lq_driver_resolved(struct lq_driver *driver, const struct lq_endpoints *endpoints);
 
-/* Forgets the request. */
-void lq_driver_abandon(struct lq_driver *driver);
+/* See lq_cluster_submit. */
+struct lq_request *lq_driver_submit(struct lq_driver *driver, struct lq_order *order,
+                                    struct loquet_why *ret_why);
 
-/* Whether a request is under way. */
-bool lq_driver_is_busy(const struct lq_driver *driver);
+/* Does all that can be done without blocking. A turn reads only what was polled to be readable, a
+ * step tries all sockets. */
+void lq_driver_turn(struct lq_driver *driver);
+void lq_driver_step(struct lq_driver *driver);
 
-/* What to poll for; its fd is -1 when there is no connection. */
-struct pollfd lq_driver_pollfd(const struct lq_driver *driver);
+/* The next request that is over, see lq_core_take; false when there is none. */
+bool lq_driver_take(struct lq_driver *driver, struct lq_outcome *ret_outcome);
 
-/* When to call lq_driver_step even if nothing was polled, or LQ_NEVER. */
+/* When a turn is due even if nothing was polled, or LQ_NEVER. */
 uint64_t lq_driver_due_ms(const struct lq_driver *driver);
 
-/* Does all that can be done without blocking. True when the request is over. Also to be called
- * while idle, when polled: it notices a connection that ended. */
-bool lq_driver_step(struct lq_driver *driver, struct lq_outcome *ret_outcome);
+/* A link's socket may be readable or writable; the next turn looks. */
+void lq_driver_ready(struct lq_link *link);
+
+/* All that is to be polled for: the caller's own `n_own` descriptors first, then the sockets. The
+ * array is the driver's, and stays until the next call. */
+struct pollfd *lq_driver_pollfds(struct lq_driver *driver, const struct pollfd *own, size_t n_own,
+                                 nfds_t *ret_n);
+
+/* They were polled. Sockets that came or went meanwhile do no harm. */
+void lq_driver_polled(struct lq_driver *driver, size_t n_own, nfds_t n);
+
+/* Blocks until one of the sockets or of the caller's descriptors has something. */
+void lq_driver_poll(struct lq_driver *driver, const struct pollfd *own, size_t n_own);
 
 #endif

@@ -93,33 +93,51 @@ bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text,
     }
 }
 
-/* Adds the addresses of one endpoint, leaving room for at least one of each that follows. Returns
- * an EAI code. */
-static int resolve_one(struct lq_endpoints *endpoints, size_t i)
+void lq_endpoints_add(struct lq_endpoints *endpoints, size_t i, const struct addrinfo *found)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
     size_t room = LQ_ADDRESSES_MAX - endpoints->n_addresses - (endpoints->n - 1 - i);
-    int code = getaddrinfo(endpoints->items[i].host, endpoints->items[i].port, &hints, &found);
 
-    if (code != 0) {
-        return code;
-    }
-    for (struct addrinfo *info = found; info != NULL && room > 0; info = info->ai_next, room--) {
+    for (; found != NULL && room > 0; found = found->ai_next, room--) {
         struct lq_address *address = &endpoints->addresses[endpoints->n_addresses++];
-        memcpy(&address->socket_address, info->ai_addr, info->ai_addrlen);
-        address->len = info->ai_addrlen;
+        memcpy(&address->socket_address, found->ai_addr, found->ai_addrlen);
+        address->len = found->ai_addrlen;
         address->endpoint = i;
     }
-    freeaddrinfo(found);
-    return 0;
+}
+
+/* Looks one endpoint up. Returns an EAI code. */
+static int resolve_one(struct lq_endpoints *endpoints, size_t i, int flags)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+    struct addrinfo *found = NULL;
+    int code = getaddrinfo(endpoints->items[i].host, endpoints->items[i].port, &hints, &found);
+
+    if (code == 0) {
+        lq_endpoints_add(endpoints, i, found);
+        freeaddrinfo(found);
+    }
+    return code;
+}
+
+size_t lq_endpoints_resolve_numbers(struct lq_endpoints *endpoints)
+{
+    size_t n_names = 0;
+
+    endpoints->n_addresses = 0;
+    for (size_t i = 0; i < endpoints->n; i++) {
+        if (resolve_one(endpoints, i, AI_NUMERICHOST) != 0) {
+            endpoints->addresses[endpoints->n_addresses++] = (struct lq_address){.endpoint = i};
+            n_names++;
+        }
+    }
+    return n_names;
 }
 
 bool lq_endpoints_resolve(struct lq_endpoints *endpoints, char *ret_error, size_t error_cap)
 {
     endpoints->n_addresses = 0;
     for (size_t i = 0; i < endpoints->n; i++) {
-        int code = resolve_one(endpoints, i);
+        int code = resolve_one(endpoints, i, 0);
         if (code != 0) {
             (void)snprintf(ret_error, error_cap, "no address for host '%.80s': %s",
                            endpoints->items[i].host, gai_strerror(code));

@@ -4,6 +4,7 @@
 
 #include "lq_client_limits.h"
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -40,6 +41,14 @@ bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text,
 /* Looks the hosts up; may block for as long as the system's resolver does. False when none has an
  * address, with the reason in `ret_error`. */
 bool lq_endpoints_resolve(struct lq_endpoints *endpoints, char *ret_error, size_t error_cap);
+
+/* The same without looking names up, which blocks nobody: a name gets one address without length.
+ * Returns how many names there are. */
+size_t lq_endpoints_resolve_numbers(struct lq_endpoints *endpoints);
+
+/* Adds the addresses found for endpoint `i`, leaving room for at least one of each that follows. To
+ * be called in the order of the endpoints, with `n_addresses` 0 at first. */
+void lq_endpoints_add(struct lq_endpoints *endpoints, size_t i, const struct addrinfo *found);
 
 /* Writes "HOST:PORT" of endpoint `i`. */
 void lq_endpoints_text(const struct lq_endpoints *endpoints, size_t i, char *ret_text, size_t cap);

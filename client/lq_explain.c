@@ -1,14 +1,23 @@
 #include "lq_explain.h"
 
+#include "lq_frame.h"
+
 #include <stdio.h>
 #include <string.h>
 
-void lq_explain(const struct lq_core *core, const char *where, int code, char *ret_text, size_t cap)
+/* What a failed call on a socket says; 0: it took too long. */
+static const char *error_text(int code)
 {
-    const char *error = code == 0 ? "no answer" : strerrordesc_np(code);
+    const char *text = code == 0 ? "no answer" : strerrordesc_np(code);
+    return text == NULL ? "unknown error" : text;
+}
+
+void lq_explain(const struct lq_outcome *outcome, const char *where, char *ret_text, size_t cap)
+{
+    const char *error = error_text(outcome->code);
 
     ret_text[0] = '\0';
-    switch (core->why) {
+    switch (outcome->why) {
     case LQ_WHY_NOTHING:
         break;
     case LQ_WHY_DIAL:
@@ -26,8 +35,8 @@ void lq_explain(const struct lq_core *core, const char *where, int code, char *r
                        where);
         break;
     case LQ_WHY_ERROR_FRAME:
-        (void)snprintf(ret_text, cap, "%.80s answered with error %d: %s", where, core->error_code,
-                       core->error_text);
+        (void)snprintf(ret_text, cap, "%.80s answered with error %d: %s", where,
+                       outcome->error_code, lq_wire_error_text(outcome->error_code));
         break;
     case LQ_WHY_SILENT:
     case LQ_WHY_SLOW:
@@ -41,6 +50,12 @@ void lq_explain(const struct lq_core *core, const char *where, int code, char *r
         break;
     case LQ_WHY_NOT_SENT:
         (void)snprintf(ret_text, cap, "no connection to %.200s in time", where);
+        break;
+    case LQ_WHY_GIVEN_UP:
+        (void)snprintf(ret_text, cap, "it was given up");
+        break;
+    case LQ_WHY_SHUT:
+        (void)snprintf(ret_text, cap, "the client is being closed");
         break;
     }
 }

@@ -11,7 +11,7 @@ set -euo pipefail
 raft='libraft-dev>=0.22.1'
 build=(gcc libc6-dev make cmake pkg-config libuv1-dev libsodium-dev libxxhash-dev libconfig-dev libjansson-dev
     libunistring-dev liblz4-dev libmicrohttpd-dev libcurl4-openssl-dev "$raft")
-test=(check libsubunit-dev valgrind libc6-dbg clang clang-tidy clang-format libclang-rt-dev python3 netcat-openbsd
+test=(check libsubunit-dev g++ valgrind libc6-dbg clang clang-tidy clang-format libclang-rt-dev python3 netcat-openbsd
     shellcheck git procps iproute2)
 bench=(libhiredis-dev redis-server libnghttp2-dev etcd-server python3)
 

@@ -43,6 +43,7 @@ parts='
     sim-sanitize        600  build-dev                  tests   sim dev
     sim-assertions      300  build-assertions           tests   sim assertions
     sim-planted         900  build-planted              tests   sim_planted
+    client-planted      120  build-planted              tests   client_planted
     sim-failover        240  build-release              tests   sim_failover
     fuzz                300  build-fuzz                 tests   fuzz
     cli                 180  build-release              tests   cli release

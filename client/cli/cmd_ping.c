@@ -15,17 +15,8 @@ static enum lq_exit print(const struct lq_cli *cli, const char *endpoint, uint64
 
 enum lq_exit lq_cmd_ping(const struct lq_cli *cli)
 {
-    uint64_t round_trip_us = 0;
-    enum loquet_result result;
-    enum lq_exit code;
-    struct loquet_client *client = lq_call_open(cli, &code);
+    struct lq_call_answer answer;
+    enum lq_exit code = lq_call(cli, LQ_GOAL_PING, NULL, &answer);
 
-    if (client == NULL) {
-        return code;
-    }
-    result = loquet_ping(client, &round_trip_us);
-    code = result == LOQUET_ALIVE ? print(cli, loquet_endpoint(client), round_trip_us)
-                                  : lq_call_explain(cli, client, result);
-    loquet_free(client);
-    return code;
+    return code == LQ_EXIT_OK ? print(cli, answer.why.endpoint, answer.round_trip_us) : code;
 }

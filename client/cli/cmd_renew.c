@@ -1,39 +1,36 @@
 #include "lq_call.h"
 #include "lq_out.h"
 
-static enum lq_exit print(const struct lq_cli *cli, const struct loquet_ticket *ticket)
+static enum lq_exit print(const struct lq_cli *cli, const struct lq_held *held)
 {
     char end[64];
 
     if (cli->json) {
         json_t *object = lq_out_object(cli, "renewed");
-        lq_out_set_text(object, "key", ticket->key);
-        lq_out_set_token(object, ticket->token);
-        lq_out_set_number(object, "lease_s", ticket->lease_s);
-        lq_out_set_end(object, ticket->ends_ms);
+        lq_out_set_text(object, "key", held->key);
+        lq_out_set_token(object, held->token);
+        lq_out_set_number(object, "lease_s", held->lease_s);
+        lq_out_set_end(object, held->ends_ms);
         return lq_out_print(stdout, object) ? LQ_EXIT_OK : LQ_EXIT_OUTPUT;
     }
-    lq_out_end_text(ticket->ends_ms, end, sizeof end);
-    (void)printf("renewed %s\nlease %u s, ends %s\n", ticket->key, ticket->lease_s, end);
+    lq_out_end_text(held->ends_ms, end, sizeof end);
+    (void)printf("renewed %s\nlease %u s, ends %s\n", held->key, held->lease_s, end);
     return fflush(stdout) == 0 ? LQ_EXIT_OK : LQ_EXIT_OUTPUT;
 }
 
 enum lq_exit lq_cmd_renew(const struct lq_cli *cli)
 {
-    struct loquet_ticket ticket;
-    struct loquet_client *client;
-    enum loquet_result result;
+    struct lq_held held;
+    struct lq_call_answer answer;
     enum lq_exit code;
 
-    if (!lq_call_ticket(cli, &ticket)) {
+    if (!lq_call_held(cli, &held)) {
         return LQ_EXIT_USAGE;
     }
-    client = lq_call_open(cli, &code);
-    if (client == NULL) {
+    code = lq_call(cli, LQ_GOAL_RENEW, &held, &answer);
+    if (code != LQ_EXIT_OK) {
         return code;
     }
-    result = loquet_renew(client, &ticket, cli->lease_s);
-    code = result == LOQUET_RENEWED ? print(cli, &ticket) : lq_call_explain(cli, client, result);
-    loquet_free(client);
-    return code;
+    held.ends_ms = answer.outcome.ends_ms;
+    return print(cli, &held);
 }

@@ -39,7 +39,7 @@ static const char *result_word(const struct lq_run_report *report)
 static void describe_end(const struct lq_run *run, const struct lq_run_report *report,
                          char *ret_text, size_t cap)
 {
-    const char *key = run->ticket.key, *command = run->argv[0];
+    const char *key = run->held.key, *command = run->argv[0];
 
     ret_text[0] = '\0';
     if (report->lost) {
@@ -82,7 +82,7 @@ static void describe_release(const struct lq_run *run, const struct lq_run_repor
             ret_text, cap,
             "the release of '%s' is not confirmed: %s. The lock is free again in %" PRIu32
             " s at the latest",
-            run->ticket.key, report->why, run->ticket.lease_s);
+            run->held.key, report->why, run->held.lease_s);
     }
 }
 
@@ -91,8 +91,8 @@ static void print_json(const struct lq_run *run, const struct lq_run_report *rep
 {
     json_t *object = lq_out_object(run->cli, result_word(report));
 
-    lq_out_set_text(object, "key", run->ticket.key);
-    lq_out_set_token(object, run->ticket.token);
+    lq_out_set_text(object, "key", run->held.key);
+    lq_out_set_token(object, run->held.token);
     if (report->end == LQ_RUN_EXITED) {
         lq_out_set_number(object, "status", (uint64_t)report->number);
     } else if (report->end == LQ_RUN_KILLED || report->end == LQ_RUN_INTERRUPTED) {
@@ -127,11 +127,11 @@ static enum lq_exit say(const struct lq_run *run, const struct lq_run_report *re
 
 /* ---- The run. */
 
-static bool export_lock(const struct loquet_ticket *ticket)
+static bool export_lock(const struct lq_held *held)
 {
     char token[24];
-    (void)snprintf(token, sizeof token, "%" PRIu64, ticket->token);
-    return setenv("LOQUET_KEY", ticket->key, 1) == 0 && setenv("LOQUET_TOKEN", token, 1) == 0;
+    (void)snprintf(token, sizeof token, "%" PRIu64, held->token);
+    return setenv("LOQUET_KEY", held->key, 1) == 0 && setenv("LOQUET_TOKEN", token, 1) == 0;
 }
 
 enum lq_exit lq_cmd_run(const struct lq_cli *cli)
@@ -150,14 +150,14 @@ enum lq_exit lq_cmd_run(const struct lq_cli *cli)
     if (!lq_signals_init(&signals)) {
         return lq_out_fail(cli, "system", LQ_EXIT_SYSTEM, "no file descriptor left");
     }
-    code = lq_wait_acquire(cli, &driver, &signals, &run.ticket, &run.sent_ms);
+    code = lq_wait_acquire(cli, &driver, &signals, &run.held);
     if (code != LQ_EXIT_OK) {
         return code;
     }
     run.argv = cli->arguments + 1;
-    if (!export_lock(&run.ticket) || !lq_front_run(&run, &report)) {
+    if (!export_lock(&run.held) || !lq_front_run(&run, &report)) {
         int error = errno;
-        (void)lq_wait_release(&driver, &run.ticket, LQ_UNDO_MS);
+        (void)lq_wait_release(&driver, &run.held, LQ_UNDO_MS);
         return lq_out_fail(cli, "system", LQ_EXIT_SYSTEM, "'%s' was not started: %s", run.argv[0],
                            strerrordesc_np(error));
     }

@@ -2,29 +2,12 @@
 
 #include "lq_args.h"
 #include "lq_out.h"
-#include "lq_where.h"
+#include "lq_time.h"
+#include "lq_wait.h"
 
 #include <string.h>
 
-struct loquet_client *lq_call_open(const struct lq_cli *cli, enum lq_exit *ret_code)
-{
-    struct loquet_client *client = loquet_new();
-    enum loquet_result result;
-
-    if (client == NULL) {
-        *ret_code = lq_out_fail(cli, "system", LQ_EXIT_SYSTEM, "no memory or descriptor left");
-        return NULL;
-    }
-    result = loquet_set_endpoints(client, lq_where_endpoints(cli));
-    if (result != LOQUET_ALIVE) {
-        *ret_code = lq_where_fail(cli, result, loquet_error(client));
-        loquet_free(client);
-        return NULL;
-    }
-    return client;
-}
-
-bool lq_call_ticket(const struct lq_cli *cli, struct loquet_ticket *ret_ticket)
+bool lq_call_held(const struct lq_cli *cli, struct lq_held *ret_held)
 {
     const char *key = cli->arguments[0], *text = cli->arguments[1];
     uint64_t token;
@@ -35,13 +18,16 @@ bool lq_call_ticket(const struct lq_cli *cli, struct loquet_ticket *ret_ticket)
                           text);
         return false;
     }
-    return loquet_ticket_make(ret_ticket, key, strlen(key), token);
+    *ret_held =
+        (struct lq_held){.token = token, .lease_s = cli->lease_s, .key_len = (uint32_t)strlen(key)};
+    memcpy(ret_held->key, key, ret_held->key_len);
+    return true;
 }
 
-enum lq_exit lq_call_explain(const struct lq_cli *cli, const struct loquet_client *client,
-                             enum loquet_result result)
+/* Says why the request was not done. */
+static enum lq_exit explain(const struct lq_cli *cli, enum loquet_result result, const char *why)
 {
-    const char *name = cli->command->name, *why = loquet_error(client);
+    const char *name = cli->command->name;
 
     if (result == LOQUET_NOT_HELD) {
         return lq_out_fail(cli, "not_held", LQ_EXIT_NOT_HELD,
@@ -60,4 +46,45 @@ enum lq_exit lq_call_explain(const struct lq_cli *cli, const struct loquet_clien
                        "%s was not done: %s. Does loquetd run there? --endpoints or "
                        "LOQUET_ENDPOINTS says where to look",
                        name, why);
+}
+
+/* Runs the request, and for a ping once more: the first one connects, the second one is measured.
+ */
+static bool run(struct lq_driver *driver, enum lq_goal goal, const struct lq_held *held,
+                struct lq_call_answer *ret_answer)
+{
+    int n = goal == LQ_GOAL_PING ? 2 : 1;
+    struct lq_order order = lq_wait_order(goal, held, lq_time_now_ms() + LQ_TRANSPORT_MS);
+    uint64_t began_us = 0;
+
+    ret_answer->outcome.result = LOQUET_ALIVE;
+    for (int i = 0; i < n && lq_exit_of(ret_answer->outcome.result) == LQ_EXIT_OK; i++) {
+        began_us = lq_time_now_us();
+        if (!lq_wait_run(driver, &order, &ret_answer->outcome)) {
+            return false;
+        }
+    }
+    ret_answer->round_trip_us = lq_time_now_us() - began_us;
+    lq_cluster_explain(&driver->cluster, &ret_answer->outcome, &ret_answer->why);
+    return true;
+}
+
+enum lq_exit lq_call(const struct lq_cli *cli, enum lq_goal goal, const struct lq_held *held,
+                     struct lq_call_answer *ret_answer)
+{
+    static struct lq_driver driver;
+    enum lq_exit code;
+
+    lq_driver_init(&driver);
+    code = lq_wait_set_endpoints(cli, &driver);
+    if (code != LQ_EXIT_OK) {
+        return code;
+    }
+    if (!run(&driver, goal, held, ret_answer)) {
+        code = lq_out_fail(cli, "system", LQ_EXIT_SYSTEM, "no file descriptor left");
+    } else if (lq_exit_of(ret_answer->outcome.result) != LQ_EXIT_OK) {
+        code = explain(cli, ret_answer->outcome.result, ret_answer->why.text);
+    }
+    lq_driver_done(&driver);
+    return code;
 }

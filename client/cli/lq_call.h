@@ -3,16 +3,22 @@
 #define LQ_CALL_H
 
 #include "lq_cli.h"
+#include "lq_core.h"
+#include "lq_held.h"
 
-/* A handle with the endpoints of the options and the environment, or NULL with `ret_code` set after
- * saying what is wrong. Free it with loquet_free. */
-struct loquet_client *lq_call_open(const struct lq_cli *cli, enum lq_exit *ret_code);
+struct lq_call_answer {
+    struct lq_outcome outcome;
+    struct loquet_why why; /* with the endpoint that answered */
+    uint64_t round_trip_us;
+};
 
-/* Makes a ticket from the arguments KEY TOKEN. False after saying what is wrong. */
-bool lq_call_ticket(const struct lq_cli *cli, struct loquet_ticket *ret_ticket);
+/* The lock that the arguments KEY TOKEN name. False after saying what is wrong. */
+bool lq_call_held(const struct lq_cli *cli, struct lq_held *ret_held);
 
-/* Says why the request was not done and returns the code for it. */
-enum lq_exit lq_call_explain(const struct lq_cli *cli, const struct loquet_client *client,
-                             enum loquet_result result);
+/* One request from beginning to end, to the endpoints of the options and the environment. `held` is
+ * NULL for a ping. Returns LQ_EXIT_OK with the answer when it was done, else the code after saying
+ * why not. */
+enum lq_exit lq_call(const struct lq_cli *cli, enum lq_goal goal, const struct lq_held *held,
+                     struct lq_call_answer *ret_answer);
 
 #endif

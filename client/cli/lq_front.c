@@ -120,7 +120,7 @@ static void replace_keeper(struct lq_front *front)
                                            .release = LOQUET_CLOSED,
                                            .why = "loquet's helper process was killed"};
     if (gone) {
-        front->report.release = lq_wait_release(run->driver, &run->ticket, LQ_UNDO_MS).result;
+        front->report.release = lq_wait_release(run->driver, &run->held, LQ_UNDO_MS).result;
     }
 }
 
@@ -200,7 +200,7 @@ bool lq_front_run(struct lq_run *run, struct lq_run_report *ret_report)
         return false;
     }
     (void)setpgid(front.keeper, front.keeper);
-    lq_driver_close(run->driver);   /* the keeper's now */
+    lq_driver_drop(run->driver);    /* the keeper's now */
     (void)signal(SIGPIPE, SIG_IGN); /* a reader of our messages that left changes no exit code */
     front.link_fd = fds[0];
     lq_run_let_go();

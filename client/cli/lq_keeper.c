@@ -14,6 +14,7 @@
 #include "lq_group.h"
 #include "lq_plan.h"
 #include "lq_time.h"
+#include "lq_wait.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -49,8 +50,9 @@ struct lq_keeper {
     struct lq_run_report report;
     int link_fd, signal_fd, alarm_fd;
     bool front_gone;
-    bool term_passed_on; /* by the front: the command knows that it should end */
-    bool renewing;       /* the driver's request is a renewal */
+    bool term_passed_on;        /* by the front: the command knows that it should end */
+    struct lq_request *renewal; /* under way; NULL: none */
+    struct loquet_why trouble;  /* of the last renewal that failed */
     bool ending_leftover;
 };
 
@@ -116,14 +118,37 @@ static void listen_to_front(struct lq_keeper *keeper)
 
 /* ---- The lock. */
 
+/* Begins a request under the lock, given up at `by_ms`. */
+static struct lq_request *begin(struct lq_keeper *keeper, enum lq_goal goal, uint64_t by_ms)
+{
+    struct lq_order order = lq_wait_order(goal, &keeper->run->held, by_ms);
+    struct lq_request *request;
+
+    order.redial_until_ms = by_ms;
+    order.user = goal == LQ_GOAL_RELEASE ? keeper : NULL; /* see step_driver */
+    request = lq_driver_submit(keeper->run->driver, &order, &keeper->trouble);
+    LQ_CHECK(request != NULL);
+    return request;
+}
+
 static void renew(struct lq_keeper *keeper)
 {
-    struct lq_run *run = keeper->run;
-    uint64_t by_ms = keeper->plan.lease_kill_ms;
-
     keeper->plan.renew_ms = LQ_NEVER;
-    keeper->renewing =
-        lq_driver_renew(run->driver, &run->ticket, run->ticket.lease_s, by_ms, by_ms);
+    keeper->trouble.text[0] = '\0';
+    keeper->renewal = begin(keeper, LQ_GOAL_RENEW, keeper->plan.lease_kill_ms);
+}
+
+/* Why no renewal was confirmed so far. */
+static const char *renewal_trouble(struct lq_keeper *keeper)
+{
+    struct lq_outcome outcome = {.result = LOQUET_CLOSED};
+
+    if (keeper->renewal != NULL) {
+        lq_core_trouble(keeper->renewal, &outcome);
+        lq_cluster_explain(&keeper->run->driver->cluster, &outcome, &keeper->trouble);
+    }
+    return keeper->trouble.text[0] != '\0' ? keeper->trouble.text
+                                           : "no renewal was answered in time";
 }
 
 static void lose_lock(struct lq_keeper *keeper, const char *why)
@@ -134,10 +159,11 @@ static void lose_lock(struct lq_keeper *keeper, const char *why)
 
 static void take_renewal(struct lq_keeper *keeper, const struct lq_outcome *outcome)
 {
-    uint32_t lease_s = keeper->run->ticket.lease_s;
+    uint32_t lease_s = keeper->run->held.lease_s;
     uint64_t now_ms = lq_time_now_ms();
 
-    keeper->renewing = false;
+    keeper->renewal = NULL;
+    lq_cluster_explain(&keeper->run->driver->cluster, outcome, &keeper->trouble);
     if (outcome->result == LOQUET_RENEWED) {
         lq_plan_renewed(&keeper->plan, lease_s, outcome->sent_ms, outcome->ends_ms);
     } else if (outcome->result == LOQUET_NOT_HELD) {
@@ -150,7 +176,6 @@ static void take_renewal(struct lq_keeper *keeper, const struct lq_outcome *outc
 
 static void release(struct lq_keeper *keeper)
 {
-    struct lq_run *run = keeper->run;
     uint64_t now_ms = lq_time_now_ms(), by_ms = now_ms + LQ_TRANSPORT_MS;
     uint64_t ends_ms = keeper->plan.ends_ms;
 
@@ -158,10 +183,8 @@ static void release(struct lq_keeper *keeper)
     if (ends_ms < by_ms) {
         by_ms = ends_ms > now_ms + LQ_UNDO_MS ? ends_ms : now_ms + LQ_UNDO_MS;
     }
-    lq_driver_abandon(run->driver); /* a renewal that is still under way */
-    keeper->renewing = false;
     keeper->state = RELEASING;
-    LQ_CHECK(lq_driver_release(run->driver, &run->ticket, by_ms, by_ms));
+    (void)begin(keeper, LQ_GOAL_RELEASE, by_ms);
 }
 
 static void take_release(struct lq_keeper *keeper, const struct lq_outcome *outcome)
@@ -175,20 +198,23 @@ static void take_release(struct lq_keeper *keeper, const struct lq_outcome *outc
     } else if (not_held) {
         lose_lock(keeper, "when it was to be released, the server did not know it as held by us");
     } else if (outcome->result != LOQUET_RELEASED) {
-        set_why(keeper, keeper->run->driver->error);
+        struct loquet_why why;
+        lq_cluster_explain(&keeper->run->driver->cluster, outcome, &why);
+        set_why(keeper, why.text);
     }
 }
 
 static void step_driver(struct lq_keeper *keeper)
 {
     struct lq_outcome outcome;
-    if (!lq_driver_step(keeper->run->driver, &outcome)) {
-        return;
-    }
-    if (keeper->renewing) {
-        take_renewal(keeper, &outcome);
-    } else {
-        take_release(keeper, &outcome);
+
+    lq_driver_step(keeper->run->driver);
+    while (lq_driver_take(keeper->run->driver, &outcome)) {
+        if (outcome.user == keeper) {
+            take_release(keeper, &outcome);
+        } else if (keeper->state == KEEPING) {
+            take_renewal(keeper, &outcome);
+        } /* else it came too late to mean anything */
     }
 }
 
@@ -263,9 +289,7 @@ static void act_by_plan(struct lq_keeper *keeper)
         return;
     }
     if (lq_plan_is_lease_over(&keeper->plan, now_ms)) {
-        lose_lock(keeper, keeper->run->driver->error[0] != '\0'
-                              ? keeper->run->driver->error
-                              : "no renewal was answered in time");
+        lose_lock(keeper, renewal_trouble(keeper));
     }
     keeper->report.killed = true;
     lq_group_signal(&keeper->group, act == LQ_PLAN_KILL ? SIGKILL : SIGTERM);
@@ -291,15 +315,14 @@ static uint64_t due_ms(const struct lq_keeper *keeper)
 
 static void await_events(const struct lq_keeper *keeper)
 {
-    struct pollfd pollfds[5] = {
+    struct pollfd own[4] = {
         {.fd = keeper->front_gone ? -1 : keeper->link_fd, .events = POLLIN},
         {.fd = keeper->signal_fd, .events = POLLIN},
         {.fd = keeper->group.id == 0 ? -1 : keeper->group.exec_fd, .events = POLLIN},
         {.fd = keeper->alarm_fd, .events = POLLIN},
-        lq_driver_pollfd(keeper->run->driver),
     };
     lq_alarm_set(keeper->alarm_fd, due_ms(keeper));
-    (void)poll(pollfds, 5, -1); /* whatever it says, everything is looked at */
+    lq_driver_poll(keeper->run->driver, own, 4);
 }
 
 static void look_around(struct lq_keeper *keeper)
@@ -315,7 +338,8 @@ static void look_around(struct lq_keeper *keeper)
         return;
     }
     act_by_plan(keeper);
-    if (!keeper->renewing && !keeper->report.lost && lq_time_now_ms() >= keeper->plan.renew_ms) {
+    if (keeper->renewal == NULL && !keeper->report.lost &&
+        lq_time_now_ms() >= keeper->plan.renew_ms) {
         renew(keeper);
     }
 }
@@ -332,7 +356,7 @@ void lq_keeper_main(struct lq_run *run, int link_fd)
     LQ_CHECK(sigemptyset(&child) == 0 && sigaddset(&child, SIGCHLD) == 0);
     keeper.signal_fd = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
     keeper.alarm_fd = lq_alarm_open();
-    lq_plan_init(&keeper.plan, run->ticket.lease_s, run->sent_ms, run->ticket.ends_ms);
+    lq_plan_init(&keeper.plan, run->held.lease_s, run->held.sent_ms, run->held.ends_ms);
     if (keeper.signal_fd < 0 || keeper.alarm_fd < 0) {
         _exit(LQ_EXIT_SYSTEM); /* the front sees us gone */
     }

@@ -23,7 +23,7 @@ void lq_run_rename(const struct lq_run *run)
 
     (void)prctl(PR_SET_NAME, "lq-keeper");
     memset(title, 0, cap);
-    (void)snprintf(title, cap, "lq-keeper %s", run->ticket.key);
+    (void)snprintf(title, cap, "lq-keeper %s", run->held.key);
 }
 
 enum lq_exit lq_run_exit_code(const struct lq_run_report *report)

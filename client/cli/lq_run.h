@@ -20,6 +20,7 @@
 
 #include "lq_cli.h"
 #include "lq_driver.h"
+#include "lq_held.h"
 #include "lq_signals.h"
 
 #include <sys/types.h>
@@ -27,13 +28,12 @@
 /* One run, as the front prepares it; the keeper inherits it by fork. */
 struct lq_run {
     const struct lq_cli *cli;
-    struct lq_driver *driver; /* idle; its connection belongs to the keeper from the fork on */
+    struct lq_driver *driver; /* idle; its connections belong to the keeper from the fork on */
     struct lq_signals *signals;
-    struct loquet_ticket ticket;
-    uint64_t sent_ms; /* when the lease began, at the earliest */
-    char **argv;      /* the command, ends with NULL */
-    int tty_fd;       /* controlling terminal, -1: none */
-    bool foreground;  /* the command gets the terminal from the start */
+    struct lq_held held;
+    char **argv;     /* the command, ends with NULL */
+    int tty_fd;      /* controlling terminal, -1: none */
+    bool foreground; /* the command gets the terminal from the start */
 };
 
 enum lq_run_end {

@@ -46,10 +46,12 @@ class Waiting(CliCase):
 
     def test_grant_that_crosses_the_signal_is_given_back(self):
         def script(peer):
-            acquire = peer.request()
-            peer.request()
-            peer.grant(acquire)
-            peer.answer("R", peer.request())
+            request = peer.request()
+            if request.op == "A":
+                peer.request()
+                peer.grant(request)
+            else:
+                peer.answer("R", request)
             peer.idle()
 
         marker = os.path.join(self.folder, "marker")

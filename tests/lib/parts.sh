@@ -37,7 +37,7 @@ build() {
     release | clang) options+=(-DLOQUET_BENCH=ON) ;;
     fuzz) targets=(--target lq_fuzz) ;;
     debug) options+=("-DLOQUET_TEST_LAUNCHER=$valgrind") ;;
-    planted) targets=(--target loquet_sim) ;;
+    planted) targets=(--target loquet_sim --target test_client_random) ;;
     assertions)
         options+=("-DLOQUET_RAFT_PREFIX=$out/raft")
         targets=(--target loquet_sim)
@@ -177,6 +177,26 @@ sim_planted() {
             bad=$((bad + 1))
         fi
     done < <(sed -n 's/^ *LQ_PLANT_\([A-Z_]*\) = \([1-9][0-9]*\),.*/\2 \1/p' protocol/lq_planted.h)
+    echo "$good passed, $bad failed"
+    [ $bad -eq 0 ]
+}
+
+# Each fault of client/lq_client_planted.h is one test: the random test of the client's core fails with it by a check of
+# its own or of the program, and passes at the same seed without it.
+client_planted() {
+    local fault name found seed good=0 bad=0 test=$out/planted/tests/unit/test_client_random
+    number LQ_SEEDS 20 200
+    while read -r fault name; do
+        found=$(LQ_PLANT=$fault "$test" 2>&1) && found="passed: $found"
+        seed=$(sed -n 's/^seed \([0-9]*\) .*/\1/p' <<<"$found")
+        if grep -qE ':F:client random:|check failed: ' <<<"$found" && LQ_SEED=$seed "$test" >/dev/null; then
+            echo "$name ($fault): seed $seed: $(tail -n 1 <<<"$found")"
+            good=$((good + 1))
+        else
+            printf '%s (%s): not found, or found without it:\n%s\n' "$name" "$fault" "$found"
+            bad=$((bad + 1))
+        fi
+    done < <(sed -n 's/^ *LQ_PLANT_CLIENT_\([A-Z_]*\) = \([1-9][0-9]*\),.*/\2 \1/p' client/lq_client_planted.h)
     echo "$good passed, $bad failed"
     [ $bad -eq 0 ]
 }
