@@ -39,6 +39,11 @@ void lq_plan_end(struct lq_plan *plan, uint64_t now_ms, uint64_t patience_ms, ui
     plan->kill_ms = lq_earlier(plan->kill_ms, now_ms + patience_ms + grace_ms);
 }
 
+void lq_plan_forget_lease(struct lq_plan *plan)
+{
+    plan->renew_ms = plan->lease_term_ms = plan->lease_kill_ms = LQ_NEVER;
+}
+
 bool lq_plan_is_lease_over(const struct lq_plan *plan, uint64_t now_ms)
 {
     return now_ms >= plan->lease_term_ms;

@@ -43,6 +43,10 @@ void lq_plan_retry(struct lq_plan *plan, uint32_t lease_s, uint64_t now_ms);
  * times count. */
 void lq_plan_end(struct lq_plan *plan, uint64_t now_ms, uint64_t patience_ms, uint64_t grace_ms);
 
+/* The end of the lease does not end the work any more: it was lost, and the work may go on without.
+ */
+void lq_plan_forget_lease(struct lq_plan *plan);
+
 /* What is to be done now. */
 enum lq_plan_act lq_plan_next(struct lq_plan *plan, uint64_t now_ms);
 

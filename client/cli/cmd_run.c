@@ -45,6 +45,7 @@ static void describe_end(const struct lq_run *run, const struct lq_run_report *r
     if (report->lost) {
         const char *then = report->end == LQ_RUN_NOT_STARTED ? "The command was not started"
                            : report->killed                  ? "The command was ended"
+                           : report->spared                  ? "The command went on without it"
                                             : "The command had ended by then, or did by itself";
         (void)snprintf(ret_text, cap, "the lock '%s' was lost: %s. %s", key, report->why, then);
         return;
@@ -115,7 +116,7 @@ static enum lq_exit say(const struct lq_run *run, const struct lq_run_report *re
     if (run->cli->json) {
         print_json(run, report, end, release);
     } else {
-        if (end[0] != '\0') {
+        if (end[0] != '\0' && !report->spared) {
             (void)fprintf(stderr, "loquet: %s\n", end);
         }
         if (release[0] != '\0') {

@@ -77,6 +77,27 @@ static const char *take_no_wait(struct lq_cli *cli, const char *value)
     return NULL;
 }
 
+static const char *take_no_renew(struct lq_cli *cli, const char *value)
+{
+    (void)value;
+    cli->no_renew = true;
+    return NULL;
+}
+
+static const char *take_on_lost(struct lq_cli *cli, const char *value)
+{
+    static const char *const names[] = {
+        [LQ_CLI_KILL] = "kill", [LQ_CLI_SIGNAL] = "signal", [LQ_CLI_WARN] = "warn"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            cli->on_lost = (enum lq_cli_on_lost)i;
+            return NULL;
+        }
+    }
+    return "give kill, signal or warn";
+}
+
 static const char *take_json(struct lq_cli *cli, const char *value)
 {
     (void)value;
@@ -105,6 +126,11 @@ const struct lq_cli_option lq_cli_options[] = {
     {"no-wait", NULL, "do not wait until the change is in effect", LQ_CLI_NO_WAIT, take_no_wait},
     {"lease", "S", "length of the lease in seconds, 1 to 255 (default 30)", LQ_CLI_LEASE,
      take_lease},
+    {"no-renew", NULL, "do not renew the lease: the command has to be done within it", LQ_CLI_RUN,
+     take_no_renew},
+    {"on-lost", "kill|signal|warn",
+     "when the lock is lost: end the command (default), send it TERM once, or only say so",
+     LQ_CLI_RUN, take_on_lost},
     {"json", NULL, "print one JSON object instead of text", LQ_CLI_COMMON, take_json},
     {"help", NULL, "print this text", LQ_CLI_COMMON, take_help},
     {NULL, NULL, NULL, 0, NULL},

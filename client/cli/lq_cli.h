@@ -18,11 +18,19 @@
 
 struct lq_cli_command;
 
+/* What `run` does to its command when the lock is lost. */
+enum lq_cli_on_lost {
+    LQ_CLI_KILL,   /* ends it: TERM, then KILL, before the lease can end */
+    LQ_CLI_SIGNAL, /* TERM, once: it may finish what it does */
+    LQ_CLI_WARN,   /* nothing */
+};
+
 /* What was asked for. */
 struct lq_cli {
     const struct lq_cli_command *command;
     const char *endpoints, *admin;
-    bool json, help, no_wait;
+    bool json, help, no_wait, no_renew;
+    enum lq_cli_on_lost on_lost;
     uint32_t wait_ms, lease_s;
     unsigned used; /* options that were given, of enum lq_cli_option_set */
     int n_arguments;
@@ -39,6 +47,7 @@ enum lq_cli_option_set {
     LQ_CLI_LEASE = 8,
     LQ_CLI_ADMIN = 16, /* --admin */
     LQ_CLI_NO_WAIT = 32,
+    LQ_CLI_RUN = 256, /* --no-renew, --on-lost */
 };
 
 struct lq_cli_command {

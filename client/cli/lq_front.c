@@ -11,6 +11,7 @@
 
 #include "lq_check.h"
 #include "lq_keeper.h"
+#include "lq_kin.h"
 #include "lq_time.h"
 #include "lq_tty.h"
 #include "lq_wait.h"
@@ -107,10 +108,13 @@ static void replace_keeper(struct lq_front *front)
     bool gone = front->group == 0;
 
     while (!gone && lq_time_now_ms() < limit_ms) {
-        gone = kill(-front->group, SIGKILL) != 0 && errno == ESRCH;
-        while (waitpid(-1, NULL, WNOHANG) > 0) {
-            /* The keeper's children are ours now; unless they are reaped, the group stays. */
-        }
+        pid_t reaped;
+        (void)kill(-front->group, SIGKILL);
+        lq_kin_signal(SIGKILL, front->group);
+        do { /* the keeper's children are ours now, and all that come from them */
+            reaped = waitpid(-1, NULL, WNOHANG);
+        } while (reaped > 0);
+        gone = reaped < 0 && errno == ECHILD;
         (void)poll(NULL, 0, gone ? 0 : GONE_POLL_MS);
     }
     front->report = (struct lq_run_report){.end = LQ_RUN_KILLED,
@@ -146,6 +150,9 @@ static void listen_to_keeper(struct lq_front *front)
             break;
         case LQ_RUN_STOPPED:
             follow_stop(front, message.number);
+            break;
+        case LQ_RUN_LOST:
+            lq_run_warn(front->run, &message.report);
             break;
         case LQ_RUN_REPORT:
             front->report = message.report;

@@ -1,6 +1,7 @@
 #include "lq_group.h"
 
 #include "lq_check.h"
+#include "lq_kin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,8 +93,8 @@ void lq_group_reap(struct lq_group *group)
             take_status(group, wait_status);
         }
     }
-    if (group->leader_ended && !group->gone) {
-        group->gone = kill(-group->id, 0) != 0 && errno == ESRCH;
+    if (group->leader_ended && pid < 0 && errno == ECHILD) {
+        group->gone = true; /* no child, so no descendant */
     }
 }
 
@@ -104,5 +105,18 @@ void lq_group_signal(const struct lq_group *group, int number)
     }
     if (kill(-group->id, number) != 0 && errno == ESRCH && !group->leader_ended) {
         (void)kill(group->id, number); /* it moved to another group */
+    }
+}
+
+void lq_group_end(const struct lq_group *group, int number)
+{
+    if (group->id == 0 || group->gone) {
+        return;
+    }
+    lq_group_signal(group, number);
+    lq_kin_signal(number, group->id);
+    if (number != SIGKILL) { /* which needs no waking */
+        lq_group_signal(group, SIGCONT);
+        lq_kin_signal(SIGCONT, group->id);
     }
 }

@@ -1,6 +1,7 @@
-/* The process group of a command, seen from its parent. It is gone when its leader was reaped and
- * no other process is in it; until then its number cannot be given to another, so signals to it
- * never hit a stranger. The parent must be a child subreaper, so that it reaps the whole group. */
+/* The process group of a command, and what left it for groups and sessions of their own, seen from
+ * its parent. It is gone when all of them were reaped: the parent must be a child subreaper, and
+ * have no other children. Until the leader was reaped and no other process is in the group, its
+ * number cannot be given to another, so signals to it never hit a stranger. */
 #ifndef LQ_GROUP_H
 #define LQ_GROUP_H
 
@@ -9,7 +10,7 @@
 struct lq_group {
     pid_t id; /* of the group and of its leader; 0: none was started */
     bool leader_ended;
-    bool gone;
+    bool gone;       /* with all descendants */
     int wait_status; /* of the leader, as waitpid gives it; valid when leader_ended */
     int stopped_by;  /* signal that stopped the leader since last asked; 0: none */
     int exec_fd;     /* tells when the command was executed, or why not; -1: it was told */
@@ -26,7 +27,11 @@ int lq_group_exec_error(struct lq_group *group);
 /* Looks after children: `leader_ended`, `stopped_by` and `gone` are up to date then. */
 void lq_group_reap(struct lq_group *group);
 
-/* Sends a signal to all of it; nothing when it is gone. */
+/* Sends a signal to the group; nothing when it is gone. */
 void lq_group_signal(const struct lq_group *group, int number);
+
+/* Sends TERM or KILL to the group and to all descendants that left it, and continues them: a
+ * stopped process would not see TERM. */
+void lq_group_end(const struct lq_group *group, int number);
 
 #endif

@@ -7,7 +7,8 @@
  *
  * Failures, each an end of the work with its own times (lq_plan.h): the lease is about to end and
  * no renewal was answered; a renewal was refused; the front is gone. Then TERM, KILL, and the rest
- * of the happy path. Whatever happens, the lock is released only after the group is gone. */
+ * of the happy path; unless --on-lost spares the command when the lock is lost. Whatever happens,
+ * the lock is released only after the group is gone, with what left it for sessions of its own. */
 #include "lq_keeper.h"
 
 #include "lq_check.h"
@@ -70,9 +71,10 @@ static void tell(struct lq_keeper *keeper, enum lq_run_kind kind, int number)
 {
     struct lq_run_message message = {.kind = kind, .number = number};
     int flags = MSG_NOSIGNAL;
-    if (kind == LQ_RUN_REPORT) {
+    if (kind == LQ_RUN_REPORT || kind == LQ_RUN_LOST) {
         message.report = keeper->report;
-    } else {
+    }
+    if (kind != LQ_RUN_REPORT) {
         flags |= MSG_DONTWAIT; /* a stopped front must not hold up the renewals */
     }
     (void)send(keeper->link_fd, &message, sizeof message, flags); /* it may be gone: no matter */
@@ -143,6 +145,9 @@ static const char *renewal_trouble(struct lq_keeper *keeper)
 {
     struct lq_outcome outcome = {.result = LOQUET_CLOSED};
 
+    if (keeper->run->cli->no_renew) {
+        return "its lease is over, and was not renewed (--no-renew)";
+    }
     if (keeper->renewal != NULL) {
         lq_core_trouble(keeper->renewal, &outcome);
         lq_cluster_explain(&keeper->run->driver->cluster, &outcome, &keeper->trouble);
@@ -157,6 +162,17 @@ static void lose_lock(struct lq_keeper *keeper, const char *why)
     set_why(keeper, why);
 }
 
+/* Lost, and the command is not to be ended for it (--on-lost). */
+static void spare_command(struct lq_keeper *keeper)
+{
+    lq_plan_forget_lease(&keeper->plan);
+    keeper->report.spared = true;
+    if (keeper->run->cli->on_lost == LQ_CLI_SIGNAL) {
+        lq_group_end(&keeper->group, SIGTERM);
+    }
+    tell(keeper, LQ_RUN_LOST, 0);
+}
+
 static void take_renewal(struct lq_keeper *keeper, const struct lq_outcome *outcome)
 {
     uint32_t lease_s = keeper->run->held.lease_s;
@@ -168,6 +184,10 @@ static void take_renewal(struct lq_keeper *keeper, const struct lq_outcome *outc
         lq_plan_renewed(&keeper->plan, lease_s, outcome->sent_ms, outcome->ends_ms);
     } else if (outcome->result == LOQUET_NOT_HELD) {
         lose_lock(keeper, "the server does not know it as held by us any more");
+        if (keeper->run->cli->on_lost != LQ_CLI_KILL) {
+            spare_command(keeper);
+            return;
+        }
         lq_plan_end(&keeper->plan, now_ms, 0, URGENT_GRACE_MS);
     } else {
         lq_plan_retry(&keeper->plan, lease_s, now_ms);
@@ -229,14 +249,12 @@ static void start(struct lq_keeper *keeper)
     if (lq_plan_is_lease_over(&keeper->plan, lq_time_now_ms())) {
         keeper->report.end = LQ_RUN_NOT_STARTED;
         lose_lock(keeper, "its lease was over before the command could be started");
-        return;
-    }
-    if (!lq_group_start(&keeper->group, keeper->run)) {
+    } else if (!lq_group_start(&keeper->group, keeper->run)) {
         keeper->report.end = LQ_RUN_NO_PROCESS;
         keeper->report.number = errno;
-        return;
+    } else {
+        tell(keeper, LQ_RUN_STARTED, keeper->group.id);
     }
-    tell(keeper, LQ_RUN_STARTED, keeper->group.id);
 }
 
 static void take_leader_end(struct lq_keeper *keeper)
@@ -283,17 +301,20 @@ static void attend_children(struct lq_keeper *keeper)
 static void act_by_plan(struct lq_keeper *keeper)
 {
     uint64_t now_ms = lq_time_now_ms();
-    enum lq_plan_act act = lq_plan_next(&keeper->plan, now_ms);
+    enum lq_plan_act act;
 
+    if (lq_plan_is_lease_over(&keeper->plan, now_ms)) {
+        lose_lock(keeper, renewal_trouble(keeper));
+        if (keeper->run->cli->on_lost != LQ_CLI_KILL) {
+            spare_command(keeper);
+        }
+    }
+    act = lq_plan_next(&keeper->plan, now_ms);
     if (act == LQ_PLAN_GO_ON) {
         return;
     }
-    if (lq_plan_is_lease_over(&keeper->plan, now_ms)) {
-        lose_lock(keeper, renewal_trouble(keeper));
-    }
     keeper->report.killed = true;
-    lq_group_signal(&keeper->group, act == LQ_PLAN_KILL ? SIGKILL : SIGTERM);
-    lq_group_signal(&keeper->group, SIGCONT); /* a stopped process would not see TERM */
+    lq_group_end(&keeper->group, act == LQ_PLAN_KILL ? SIGKILL : SIGTERM);
 }
 
 /* ---- The loop. */
@@ -306,11 +327,11 @@ static uint64_t due_ms(const struct lq_keeper *keeper)
         return due;
     }
     if (lq_plan_due_ms(&keeper->plan) <= now_ms || keeper->group.leader_ended) {
-        due = due < now_ms + GONE_POLL_MS ? due : now_ms + GONE_POLL_MS;
-    } else if (lq_plan_due_ms(&keeper->plan) < due) {
-        due = lq_plan_due_ms(&keeper->plan);
+        due = lq_earlier(due, now_ms + GONE_POLL_MS);
+    } else {
+        due = lq_earlier(due, lq_plan_due_ms(&keeper->plan));
     }
-    return due < keeper->plan.renew_ms ? due : keeper->plan.renew_ms;
+    return lq_earlier(due, keeper->plan.renew_ms);
 }
 
 static void await_events(const struct lq_keeper *keeper)
@@ -357,6 +378,9 @@ void lq_keeper_main(struct lq_run *run, int link_fd)
     keeper.signal_fd = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
     keeper.alarm_fd = lq_alarm_open();
     lq_plan_init(&keeper.plan, run->held.lease_s, run->held.sent_ms, run->held.ends_ms);
+    if (run->cli->no_renew) {
+        keeper.plan.renew_ms = LQ_NEVER;
+    }
     if (keeper.signal_fd < 0 || keeper.alarm_fd < 0) {
         _exit(LQ_EXIT_SYSTEM); /* the front sees us gone */
     }
@@ -366,12 +390,10 @@ void lq_keeper_main(struct lq_run *run, int link_fd)
     if (keeper.group.id == 0) {
         release(&keeper);
     }
-    for (;;) {
-        look_around(&keeper);
-        if (keeper.state == OVER) {
-            break;
-        }
+    look_around(&keeper);
+    while (keeper.state != OVER) {
         await_events(&keeper);
+        look_around(&keeper);
     }
     tell(&keeper, LQ_RUN_REPORT, 0);
     _exit(LQ_EXIT_OK);

@@ -26,6 +26,15 @@ void lq_run_rename(const struct lq_run *run)
     (void)snprintf(title, cap, "lq-keeper %s", run->held.key);
 }
 
+void lq_run_warn(const struct lq_run *run, const struct lq_run_report *report)
+{
+    if (!run->cli->json) {
+        (void)fprintf(stderr, "loquet: the lock '%s' was lost: %s. The command %s\n", run->held.key,
+                      report->why,
+                      run->cli->on_lost == LQ_CLI_SIGNAL ? "was sent TERM" : "goes on");
+    }
+}
+
 enum lq_exit lq_run_exit_code(const struct lq_run_report *report)
 {
     if (report->lost) {

@@ -52,6 +52,7 @@ struct lq_run_report {
     int number;
     bool lost;                  /* the lock was lost, or nearly, while it ran */
     bool killed;                /* ... and the command had to be ended */
+    bool spared;                /* ... and it went on, as --on-lost asks; was said at once */
     enum loquet_result release; /* RELEASED, or what became of it instead */
     char why[256];              /* why it was lost, or not released */
 };
@@ -60,13 +61,14 @@ enum lq_run_kind {
     LQ_RUN_SIGNAL,  /* to the keeper: pass on signal `number` */
     LQ_RUN_STARTED, /* to the front: the command's process group is `number` */
     LQ_RUN_STOPPED, /* to the front: the command was stopped by signal `number` */
+    LQ_RUN_LOST,    /* to the front: the lock was lost, and the command goes on */
     LQ_RUN_REPORT,  /* to the front: it is over */
 };
 
 struct lq_run_message {
     enum lq_run_kind kind;
     int number;
-    struct lq_run_report report; /* REPORT */
+    struct lq_run_report report; /* LOST, REPORT */
 };
 
 /* Gives up standard input and output of the calling process. They belong to the command: whoever is
@@ -76,6 +78,9 @@ void lq_run_let_go(void);
 /* Names the calling process "lq-keeper KEY" in all lists of processes, so that who kills loquet by
  * its name does not kill its keeper as well. The arguments of the command line are gone then. */
 void lq_run_rename(const struct lq_run *run);
+
+/* Says on standard error that the lock was lost and the command goes on. */
+void lq_run_warn(const struct lq_run *run, const struct lq_run_report *report);
 
 /* The one place that says what `loquet run` exits with. */
 enum lq_exit lq_run_exit_code(const struct lq_run_report *report);

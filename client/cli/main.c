@@ -53,15 +53,17 @@ const struct lq_cli_command lq_cli_commands[] = {
      .details =
          "The command finds the key in LOQUET_KEY and the fencing token in LOQUET_TOKEN. The\n"
          "lease is renewed at a third of its length. If that fails, the command is ended, by\n"
-         "TERM and then KILL, before the lease can end, and the exit code is 76.\n"
+         "TERM and then KILL, before the lease can end, and the exit code is 76. --on-lost says\n"
+         "otherwise; with --no-renew the command has to be done within one lease.\n"
          "\n"
          "The command runs in a process group of its own, which gets the terminal when loquet\n"
          "has it. TERM, INT, HUP, QUIT, USR1, USR2, TSTP and CONT are passed on to the group.\n"
-         "The lock is released when no process of the group is left: what the command leaves\n"
-         "behind gets TERM after 1 s and KILL after 5 s more. While the command is stopped\n"
+         "The lock is released when no process is left of the group, nor of what left it for a\n"
+         "session of its own: what the command leaves behind gets TERM after 1 s and KILL after\n"
+         "5 s more. While the command is stopped\n"
          "(Ctrl-Z) the lock stays held. If loquet is killed, its helper process, lq-keeper,\n"
          "ends the group and releases the lock.\n",
-     .options = WAIT_AND_LEASE,
+     .options = WAIT_AND_LEASE | LQ_CLI_RUN,
      .n_arguments = 2,
      .has_key = true,
      .runs_command = true,

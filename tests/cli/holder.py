@@ -2,7 +2,8 @@
 
 COUNT processes in one group (the first is the parent of the others) write the time of CLOCK_BOOTTIME into
 FOLDER/beat-PID every 2 ms. WORDs: `stubborn`: all ignore TERM, INT and HUP; `notes`: all write the names of signals that
-come into FOLDER/notes and live on; `leave`: the first one ends at once with status 5, the others stay.
+come into FOLDER/notes and live on; `leave`: the first one ends at once with status 5, the others stay; `away`: the
+others leave the group for sessions of their own, and their parent for good, as daemons do.
 """
 
 import os
@@ -35,6 +36,10 @@ def main():
             signal.signal(getattr(signal, "SIG" + name), signal.SIG_IGN)
     for _ in range(count - 1):
         if os.fork() == 0:
+            if "away" in words:
+                os.setsid()
+                if os.fork() != 0:
+                    os._exit(0)
             beat(folder)
     if "leave" in words:
         while len([name for name in os.listdir(folder) if name.startswith("beat-")]) < count - 1:

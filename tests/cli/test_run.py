@@ -115,7 +115,8 @@ class Holding(CliCase):
 
         with FakeServer(script) as server:
             status = self.loquet("run", "--lease", 2, "k", "--endpoints", server.endpoint, "--", "sleep", "1.8")
-        self.assertEqual((status, server.ops()), ((0, "", ""), "AKKR"))
+        self.assertEqual(status, (0, "", ""))
+        self.assertRegex(server.ops(), r"^AKKK?R$")  # a third one, if the machine was slow to end the command
         self.assertEqual([request.lease for request in server.heard[:3]], [2, 2, 2])
         times = [request.when for request in server.heard]
         for before, after in ((times[0], times[1]), (times[1], times[2])):

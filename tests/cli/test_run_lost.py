@@ -111,11 +111,11 @@ class Lost(CliCase):
 
     def test_server_that_comes_back_in_time(self):
         """A renewal is tried again until the lease is nearly over, and that is enough."""
-        run = self.start_group(lease=4, count=1)
+        run = self.start_group(lease=6, count=1)
         self.server.freeze()
-        time.sleep(2.2)
+        time.sleep(2.8)
         self.server.thaw()
-        time.sleep(3)
+        time.sleep(3.5)
         self.assertIsNone(run.poll())
         self.assertTrue(self.is_held("k"))
         run.terminate()

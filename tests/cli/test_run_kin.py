@@ -1,0 +1,134 @@
+"""What a command leaves behind in sessions of its own; and locks that are not renewed, or whose loss spares the command."""
+
+import os
+import time
+
+from clicase import KILL, CliCase, boottime
+from fake import FakeServer
+
+
+class Away(CliCase):
+    """Three processes: one is the command, two left its group, its session and their parents."""
+
+    def start_away(self, *words, lease=1):
+        run = self.start("run", "--lease", lease, "k", "--", *self.holder("away", "stubborn", *words, count=3))
+        return run, self.held_by(2 if "leave" in words else 3)
+
+    def assertGone(self, pids, moment):
+        """None beat its heart after that."""
+        late = {pid: when - moment for pid, when in self.beats().items() if when >= moment}
+        self.assertEqual(late, {})
+        self.until(lambda: not any(os.path.exists("/proc/%d" % pid) for pid in pids), "all are reaped")
+
+    def test_they_are_ended_before_the_release(self):
+        run, pids = self.start_away("leave", lease=2)
+        status, _, err = run.end(timeout=30)
+        self.assertEqual((status, err), (5, ""))
+        self.assertGone(pids, boottime())
+        self.assertFalse(self.is_held("k"))
+
+    def test_they_are_gone_before_the_lease_can_end(self):
+        run, pids = self.start_away()
+        self.server.freeze()
+        frozen = boottime()
+        self.assertSays(run.end(timeout=20), 76, "'k' was lost", "The command was ended")
+        self.assertGone(pids, frozen + 1.0)
+        self.server.thaw()
+
+    def test_loquet_is_killed(self):
+        run, pids = self.start_away(lease=5)
+        run.kill()
+        self.until(lambda: not self.is_held("k"), "the keeper has released it")
+        self.assertGone(pids, boottime())
+
+    def test_the_keeper_is_killed(self):
+        run, pids = self.start_away(lease=5)
+        os.kill(run.keeper(), KILL)
+        self.assertSays(run.end(), 76, "helper process was killed")
+        self.assertGone(pids, boottime())
+        self.assertFalse(self.is_held("k"))
+
+    def test_they_may_end_by_themselves(self):
+        began = time.monotonic()
+        command = "setsid sh -c 'sleep 0.4; echo done' & exit 6"
+        self.assertEqual(self.loquet("run", "k", "--", "sh", "-c", command), (6, "done\n", ""))
+        self.assertGreaterEqual(time.monotonic() - began, 0.4)
+
+    def test_nobody_else_is_hit(self):
+        """A process beside loquet, in a session of its own as well."""
+        bystander = self.start("run", "other", "--", *self.holder("stubborn"))
+        (pid,) = self.held_by()
+        run = self.start("run", "k", "--", "sh", "-c", "setsid sleep 60 & exit 3")
+        self.assertEqual(run.end(timeout=20), (3, "", ""))
+        self.assertLess(boottime() - self.beats()[pid], 1)
+        self.assertIsNone(bystander.poll())
+
+
+class NotRenewed(CliCase):
+    def test_done_within_its_lease(self):
+        def script(peer):
+            while (request := peer.request()) is not None:
+                if request.op == "A":
+                    peer.grant(request)
+                else:
+                    peer.answer(request.op, request)
+
+        with FakeServer(script) as server:
+            command = ("run", "--no-renew", "--lease", 2, "k", "--endpoints", server.endpoint, "--", "sleep", "1")
+            self.assertEqual(self.loquet(*command), (0, "", ""))
+        self.assertEqual(server.ops(), "AR")
+
+    def test_ended_before_its_end(self):
+        run = self.start("run", "--no-renew", "--lease", 3, "k", "--", *self.holder("stubborn"))
+        self.held_by()
+        granted = boottime()  # or a little before
+        self.assertSays(run.end(), 76, "'k' was lost", "--no-renew", "The command was ended")
+        self.assertLess(max(self.beats().values()), granted + 3)
+
+
+class Spared(CliCase):
+    def lose(self, on_lost, *words):
+        run = self.start("run", "--on-lost", on_lost, "--lease", 1, "k", "--", *self.holder(*words))
+        (pid,) = self.held_by()
+        self.server.kill()
+        return run, pid
+
+    def ends_late(self, run, pid):
+        """It lives on for longer than the lease, until somebody ends it."""
+        time.sleep(1.5)
+        self.assertIsNone(run.poll())
+        os.kill(pid, KILL)
+        return run.end(timeout=20)
+
+    def test_warn(self):
+        run, pid = self.lose("warn", "notes")
+        outcome = self.ends_late(run, pid)
+        self.assertSays(outcome, 76, "'k' was lost", "goes on")
+        self.assertEqual(outcome[2].count("\n"), 1, outcome[2])
+        self.assertEqual(self.noted(), [])
+
+    def test_signal(self):
+        run, pid = self.lose("signal", "notes")
+        outcome = self.ends_late(run, pid)
+        self.assertSays(outcome, 76, "'k' was lost", "was sent TERM")
+        self.assertEqual(self.noted().count("TERM"), 1)
+
+    def test_refused_renewal(self):
+        """The server says so, long before the end of the lease."""
+        run = self.start("run", "--on-lost", "warn", "--lease", 3, "k", "--", "sh", "-c", "echo $LOQUET_TOKEN; sleep 2")
+        self.connect().release(b"k", int(run.stdout.readline()))
+        self.assertSays(run.end(), 76, "'k' was lost", "goes on")
+
+    def test_json(self):
+        run = self.start("--json", "run", "--on-lost", "warn", "--lease", 1, "k", "--", "sleep", "2")
+        self.until_waiting_for_end(run)
+        self.server.kill()
+        status, _, err = run.end()
+        self.assertEqual(status, 76)
+        self.assertIn('"result":"lost"', err.replace(" ", ""))
+
+    def until_waiting_for_end(self, run):
+        self.until(lambda: self.is_held("k"), "it holds the lock")
+
+    def test_wrong_word(self):
+        self.assertSays(self.loquet("run", "--on-lost", "ignore", "k", "true"), 64, "kill, signal or warn")
