@@ -44,6 +44,10 @@ class Load:
             os.unlink(self.out)  # of an earlier load
         self.told = ""
         self.events = []
+        command = self.command(nodes, mix, seed, name, options)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def command(self, nodes, mix, seed, name, options):
         command = [sys.executable, os.path.join(JUDGE, "driver.py"), "--out", self.out, "--seconds", "100000"]
         command += ["--mix", mix, "--seed", str(seed), "--name", name]
         command += ["--prefix", "%x-" % seed]  # what an earlier load left held is not in this history
@@ -51,7 +55,7 @@ class Load:
             command += ["--node", "%d=%s:%d" % (node.id, *node.client)]
         for option, value in options.items():
             command += ["--" + option.replace("_", "-"), str(value)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return command
 
     def wait_flowing(self, more_bytes=FLOWING_BYTES):
         """Until so much more is recorded."""

@@ -82,13 +82,13 @@ class Hold:
         self.latest_end = case.stretch(self.acquire.answered, self.due_end)
 
     def certain(self, share):
-        """[(from, to)]: when its client was certain of it, if leases hold for this share of them."""
-        bases = [(self.acquire.answered, self.acquire.sent, self.acquire.lease)]
-        bases += [(k.answered, k.sent, k.lease) for k in self.renewals if k.outcome == "K"]
+        """[(from, to)]: when its client was certain of it: as it says, or if leases hold for this share of them."""
+        bases = [self.acquire] + [k for k in self.renewals if k.outcome == "K"]
         cut = min((r.sent for r in self.releases), default=FOREVER)
         intervals = []
-        for begin, sent, lease in bases:
-            end = min(sent + int(share * lease), cut)
+        for base in bases:
+            begin, sent = base.answered, base.sent
+            end = min(base.answer.get("until", sent + int(share * base.lease)), cut)
             for k in self.renewals:  # one that may come after this one may make the lease shorter
                 if k.sent != sent and (k.answered is None or k.answered >= sent):
                     end = min(end, max(k.sent, k.sent + int(share * k.lease)))

@@ -5,7 +5,7 @@ A history is a file of JSON lines, each an event with "t", nanoseconds of CLOCK_
 
     open      conn, client, node                       a connection is there
     send      conn, op A: key owner wait lease / R: key token / K: key token lease / C: key owner / P: nonce
-    recv      conn, op and fields of an answer         E: code
+    recv      conn, op and fields of an answer         E: code; A, K: until, if the client says how long it is certain
     shut      conn                                     the client says that it will send nothing more
     close     conn, why                                own: the client closed it; else eof, reset, refused, ...
     unknown   conn, op and fields of a request         it was open when its connection closed: nobody knows

@@ -2,7 +2,7 @@
 
     0.0 a  opens 2          client a, at node 2; a connection that is not opened is one of node 1
     0.0 a  > A k 1 0 10     sends an acquire: key, owner, wait, lease
-    0.1 a  < A k 1 5        is told: key, owner, token     T, B: key, owner
+    0.1 a  < A k 1 5        is told: key, owner, token     T, B: key, owner     A, K: ... until=3 s it says it is certain
     0.2 a  > K k 5 10       renewal: key, token, lease     > R k 5: release      > C k 1: cancel      > P 7: ping
     0.3 a  < K k 5          R, N, K: key, token            < E 6: error          < P 7: pong
     1.0 a  shut             half-close
@@ -22,6 +22,8 @@ ANSWERS = {"A": ("key", "owner", "token"), "T": ("key", "owner"), "B": ("key", "
 
 
 def _fields(names, words):
+    if words and words[-1].startswith("until="):
+        return {"until": round(float(words[-1][6:]) * NS), **_fields(names, words[:-1])}
     return {name: word if name == "key" else int(word) for name, word in zip(names, words, strict=True)}
 
 

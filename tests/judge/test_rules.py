@@ -98,6 +98,8 @@ class RulesTest(unittest.TestCase):
         self.good(self.FIRST + "1 b > A k 2 5 2\n 1.99 b < A k 2 6\n 2 - end")
         # tokens tell the opposite order, so this finds it without them
         self.bad("certain leases", "0 a > A k 1 0 9\n .1 a < A k 1 9\n 0 b > A k 2 0 9\n .2 b < A k 2 8\n 1 - end")
+        self.bad("certain leases", "0 a > A k 1 0 2\n .1 a < A k 1 9 until=2.5\n 2.2 b > A k 2 0 9\n 2.4 b < A k 2 10\n 3 - end")
+        self.good("0 a > A k 1 0 2\n .1 a < A k 1 9 until=1.9\n 2.2 b > A k 2 0 9\n 2.4 b < A k 2 10\n 3 - end")
         self.bad("certain leases", self.FIRST + "1 a > K k 5 5\n 1.1 a < K k 5\n 2 b > A k 2 5 2\n 2.5 b < A k 2 6\n 3 - end")
 
     # store
