@@ -1,5 +1,5 @@
-/* `loquet member ACTION`: a table of actions, each of which makes the path and body of a request;
- * lq_member.c makes the change. */
+/* `loquet member ACTION`, and `loquet transfer` for the one that is needed most: a table of
+ * actions, each of which makes the path and body of a request; lq_member.c makes the change. */
 #include "lq_args.h"
 #include "lq_check.h"
 #include "lq_columns.h"
@@ -18,6 +18,8 @@
 struct job {
     const struct lq_cli *cli;
     const struct action *action;
+    char **arguments; /* behind the action */
+    int n_arguments;
     struct lq_endpoints admins;
     uint32_t node;     /* whom it is about; transfer: 0 is for the one that is furthest */
     uint32_t new_node; /* of replace */
@@ -66,8 +68,8 @@ static bool read_address(const struct lq_cli *cli, const char *text, const char 
 static bool read_arguments(struct job *job)
 {
     const struct lq_cli *cli = job->cli;
-    char **arguments = cli->arguments + 1;
-    int n = cli->n_arguments - 1;
+    char **arguments = job->arguments;
+    int n = job->n_arguments;
     if (n < job->action->n_min || n > job->action->n_max) {
         (void)lq_out_fail(cli, "invalid", LQ_EXIT_USAGE, "too %s arguments: loquet member %s%s%s",
                           n < job->action->n_min ? "few" : "many", job->action->name,
@@ -356,11 +358,18 @@ static const struct action actions[] = {
     {"transfer", "[NODE]", 0, 1, "/v1/leader/transfer", NULL, "leads", run_transfer},
 };
 
-enum lq_exit lq_cmd_member(const struct lq_cli *cli)
+const char *lq_cmd_member_action(size_t i)
+{
+    return i < sizeof actions / sizeof *actions ? actions[i].name : NULL;
+}
+
+/* `arguments` are those behind the action. */
+static enum lq_exit run(const struct lq_cli *cli, const char *name, char **arguments)
 {
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
-        if (strcmp(actions[i].name, cli->arguments[0]) == 0) {
-            struct job job = {.cli = cli, .action = &actions[i]};
+        if (strcmp(actions[i].name, name) == 0) {
+            struct job job = {.cli = cli, .action = &actions[i], .arguments = arguments};
+            job.n_arguments = cli->n_arguments - (int)(arguments - cli->arguments);
             if (!read_arguments(&job) || !lq_where_admins(cli, &job.admins)) {
                 return LQ_EXIT_USAGE;
             }
@@ -368,5 +377,15 @@ enum lq_exit lq_cmd_member(const struct lq_cli *cli)
         }
     }
     return lq_out_fail(cli, "invalid", LQ_EXIT_USAGE,
-                       "unknown action '%.100s'. Try: loquet member --help", cli->arguments[0]);
+                       "unknown action '%.100s'. Try: loquet member --help", name);
+}
+
+enum lq_exit lq_cmd_member(const struct lq_cli *cli)
+{
+    return run(cli, cli->arguments[0], cli->arguments + 1);
+}
+
+enum lq_exit lq_cmd_transfer(const struct lq_cli *cli)
+{
+    return run(cli, "transfer", cli->arguments);
 }

@@ -61,13 +61,21 @@ static const char *take_lease(struct lq_cli *cli, const char *value)
 static const char *take_endpoints(struct lq_cli *cli, const char *value)
 {
     cli->endpoints = value;
+    cli->endpoints_origin = "--endpoints";
     return *value == '\0' ? "give HOST:PORT[,HOST:PORT...]" : NULL;
 }
 
 static const char *take_admin(struct lq_cli *cli, const char *value)
 {
     cli->admin = value;
+    cli->admin_origin = "--admin";
     return *value == '\0' ? "give HOST:PORT[,HOST:PORT...]" : NULL;
+}
+
+static const char *take_config(struct lq_cli *cli, const char *value)
+{
+    cli->config = value;
+    return *value == '\0' ? "give the path of a file; /dev/null is for none" : NULL;
 }
 
 static const char *take_no_wait(struct lq_cli *cli, const char *value)
@@ -102,6 +110,15 @@ static const char *take_json(struct lq_cli *cli, const char *value)
 {
     (void)value;
     cli->json = true;
+    cli->no_json = false;
+    return NULL;
+}
+
+static const char *take_no_json(struct lq_cli *cli, const char *value)
+{
+    (void)value;
+    cli->json = false;
+    cli->no_json = true;
     return NULL;
 }
 
@@ -132,6 +149,10 @@ const struct lq_cli_option lq_cli_options[] = {
      "when the lock is lost: end the command (default), send it TERM once, or only say so",
      LQ_CLI_RUN, take_on_lost},
     {"json", NULL, "print one JSON object instead of text", LQ_CLI_COMMON, take_json},
+    {"no-json", NULL, "print text, whatever the configuration says", LQ_CLI_CONFIG, take_no_json},
+    {"config", "FILE",
+     "read this configuration file (default: LOQUET_CONFIG, else those of the user and the system)",
+     LQ_CLI_CONFIG, take_config},
     {"help", NULL, "print this text", LQ_CLI_COMMON, take_help},
     {NULL, NULL, NULL, 0, NULL},
 };
@@ -173,6 +194,11 @@ static const struct lq_cli_option *find_option(const char *name, size_t len)
         }
     }
     return NULL;
+}
+
+const struct lq_cli_option *lq_args_find(const char *name)
+{
+    return find_option(name, strlen(name));
 }
 
 /* Reads the option argv[*at], and moves *at on when its value is an argument of its own. */

@@ -17,6 +17,9 @@ struct lq_cli_option {
 /* All options; ends with one without name. */
 extern const struct lq_cli_option lq_cli_options[];
 
+/* The option of that name, without dashes; NULL: there is none. */
+const struct lq_cli_option *lq_args_find(const char *name);
+
 /* Reads `argv`. Returns false after saying on standard error what is wrong and how to mend it.
  * Options may stand before the command and between its arguments, up to "--"; those of `run` up to
  * the command that it runs. With `help` set the rest was not checked, and the command may be NULL.

@@ -7,6 +7,7 @@
 #include "lq_exit.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Defaults of --wait and --lease. One attempt, and a lease that a crash does not hold up for long.
  */
@@ -15,6 +16,9 @@
 
 /* The same of `member`: a standby of usual size has caught up by then. */
 #define LQ_CLI_CHANGE_WAIT_MS 60000
+
+/* The port of an admin address that is given without one. */
+#define LQ_CLI_ADMIN_PORT "7313"
 
 struct lq_cli_command;
 
@@ -28,8 +32,9 @@ enum lq_cli_on_lost {
 /* What was asked for. */
 struct lq_cli {
     const struct lq_cli_command *command;
-    const char *endpoints, *admin;
-    bool json, help, no_wait, no_renew;
+    const char *endpoints, *admin, *config;
+    const char *endpoints_origin, *admin_origin; /* where they were found, for messages */
+    bool json, no_json, help, no_wait, no_renew;
     enum lq_cli_on_lost on_lost;
     uint32_t wait_ms, lease_s;
     unsigned used; /* options that were given, of enum lq_cli_option_set */
@@ -47,7 +52,8 @@ enum lq_cli_option_set {
     LQ_CLI_LEASE = 8,
     LQ_CLI_ADMIN = 16, /* --admin */
     LQ_CLI_NO_WAIT = 32,
-    LQ_CLI_RUN = 256, /* --no-renew, --on-lost */
+    LQ_CLI_CONFIG = 256, /* --config, --no-json: those that read configuration files */
+    LQ_CLI_RUN = 512,    /* --no-renew, --on-lost */
 };
 
 struct lq_cli_command {
@@ -58,8 +64,11 @@ struct lq_cli_command {
     unsigned options;    /* of enum lq_cli_option_set */
     int n_arguments;     /* so many; run: at least so many */
     int n_optional;      /* and so many more may follow */
-    bool has_key;        /* the first argument is a key; else it is the action of `member` */
+    bool has_key;        /* the first argument is a key */
+    bool is_hidden;      /* not for people: neither listed nor completed */
     bool runs_command;   /* arguments from the second on are a command with options of its own */
+    /* The first argument's words, when it is one of a few: number `i`, NULL behind the last one. */
+    const char *(*action)(size_t i);
     enum lq_exit (*run)(const struct lq_cli *cli);
 };
 
@@ -73,6 +82,11 @@ enum lq_exit lq_cmd_run(const struct lq_cli *cli);
 enum lq_exit lq_cmd_ping(const struct lq_cli *cli);
 enum lq_exit lq_cmd_status(const struct lq_cli *cli);
 enum lq_exit lq_cmd_member(const struct lq_cli *cli);
+enum lq_exit lq_cmd_transfer(const struct lq_cli *cli);
 enum lq_exit lq_cmd_version(const struct lq_cli *cli);
+enum lq_exit lq_cmd_completion(const struct lq_cli *cli);
+
+/* The actions of `member`, see `action`. */
+const char *lq_cmd_member_action(size_t i);
 
 #endif

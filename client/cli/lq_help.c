@@ -29,12 +29,21 @@ static void print_loquet(void)
     (void)printf("usage: loquet COMMAND [OPTION]... [ARGUMENT]...\n\n"
                  "Locks with queues, leases and fencing tokens, from a loquetd.\n\nCommands:\n");
     for (const struct lq_cli_command *command = lq_cli_commands; command->name != NULL; command++) {
-        (void)printf("  %-10s %s\n", command->name, command->summary);
+        if (!command->is_hidden) {
+            (void)printf("  %-10s %s\n", command->name, command->summary);
+        }
     }
     print_options(~0U);
-    (void)printf("\nA key is 1 to 1024 bytes of UTF-8. IPv6 addresses stand in brackets: "
-                 "[::1]:7311.\n"
-                 "loquet COMMAND --help tells more about one.\n");
+    (void)printf(
+        "\nA key is 1 to 1024 bytes of UTF-8. IPv6 addresses stand in brackets: "
+        "[::1]:7311.\n"
+        "loquet COMMAND --help tells more about one.\n"
+        "\nConfiguration files:\n"
+        "  endpoints, admin, lease, wait and json may stand in ~/.config/loquet/loquet.conf\n"
+        "  ($XDG_CONFIG_HOME) and in /etc/loquet/loquet.conf, as key = value; like\n"
+        "  endpoints = \"10.0.0.1,10.0.0.2\"; lease = 60; json = true;\n"
+        "  Options come first, then LOQUET_ENDPOINTS and LOQUET_ADMIN, then the user's file,\n"
+        "  then the system's. --config or LOQUET_CONFIG names one file instead of both.\n");
     print_exit_codes();
 }
 

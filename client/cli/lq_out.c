@@ -98,7 +98,7 @@ enum lq_exit lq_out_fail(const struct lq_cli *cli, const char *result, enum lq_e
     va_end(arguments);
     if (cli->json) {
         json_t *object = lq_out_object(cli, result);
-        if (cli->n_arguments > 0) {
+        if (cli->n_arguments > 0 && (cli->command->has_key || cli->command->action != NULL)) {
             lq_out_set_text(object, cli->command->has_key ? "key" : "action", cli->arguments[0]);
         }
         lq_out_set_text(object, "message", message);

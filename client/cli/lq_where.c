@@ -7,7 +7,6 @@
 
 #define DEFAULT_ENDPOINTS "127.0.0.1:7311"
 #define DEFAULT_ADMIN     "127.0.0.1:7313"
-#define ADMIN_PORT        "7313"
 
 #define ERROR_MAX 256
 
@@ -25,11 +24,11 @@ static bool is_plain(const char *host)
 
 bool lq_where_admins(const struct lq_cli *cli, struct lq_endpoints *ret_admins)
 {
-    const char *origin = cli->admin != NULL ? "--admin" : "LOQUET_ADMIN";
+    const char *origin = cli->admin != NULL ? cli->admin_origin : "LOQUET_ADMIN";
     const char *text = cli->admin != NULL ? cli->admin : getenv("LOQUET_ADMIN");
     char why[ERROR_MAX];
     text = text == NULL || *text == '\0' ? DEFAULT_ADMIN : text;
-    if (!lq_endpoints_parse(ret_admins, text, ADMIN_PORT, why, sizeof why)) {
+    if (!lq_endpoints_parse(ret_admins, text, LQ_CLI_ADMIN_PORT, why, sizeof why)) {
         (void)lq_out_fail(cli, "invalid", LQ_EXIT_USAGE, "%s: %s", origin, why);
         return false;
     }
@@ -45,7 +44,7 @@ bool lq_where_admins(const struct lq_cli *cli, struct lq_endpoints *ret_admins)
 
 enum lq_exit lq_where_fail(const struct lq_cli *cli, enum loquet_result result, const char *why)
 {
-    const char *origin = cli->endpoints != NULL ? "--endpoints" : "LOQUET_ENDPOINTS";
+    const char *origin = cli->endpoints != NULL ? cli->endpoints_origin : "LOQUET_ENDPOINTS";
     if (result == LOQUET_INVALID) {
         return lq_out_fail(cli, "invalid", LQ_EXIT_USAGE, "%s: %s", origin, why);
     }

@@ -1,11 +1,14 @@
 #include "lq_args.h"
 #include "lq_help.h"
+#include "lq_settings.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#define WAIT_AND_LEASE (LQ_CLI_COMMON | LQ_CLI_SERVER | LQ_CLI_WAIT | LQ_CLI_LEASE)
+#define SERVER         (LQ_CLI_COMMON | LQ_CLI_CONFIG | LQ_CLI_SERVER)
+#define ADMIN          (LQ_CLI_COMMON | LQ_CLI_CONFIG | LQ_CLI_ADMIN)
+#define WAIT_AND_LEASE (SERVER | LQ_CLI_WAIT | LQ_CLI_LEASE)
 
 #define MEMBER_DETAILS                                                                             \
     "Actions:\n"                                                                                   \
@@ -35,7 +38,7 @@ const struct lq_cli_command lq_cli_commands[] = {
      .usage = "KEY TOKEN",
      .summary = "Release a lock",
      .details = "Exits with 76 when the token does not hold the key (any more).\n",
-     .options = LQ_CLI_COMMON | LQ_CLI_SERVER,
+     .options = SERVER,
      .n_arguments = 2,
      .has_key = true,
      .run = lq_cmd_release},
@@ -43,7 +46,7 @@ const struct lq_cli_command lq_cli_commands[] = {
      .usage = "KEY TOKEN",
      .summary = "Let the lease of a lock count anew from now",
      .details = "Exits with 76 when the token does not hold the key (any more).\n",
-     .options = LQ_CLI_COMMON | LQ_CLI_SERVER | LQ_CLI_LEASE,
+     .options = SERVER | LQ_CLI_LEASE,
      .n_arguments = 2,
      .has_key = true,
      .run = lq_cmd_renew},
@@ -72,7 +75,7 @@ const struct lq_cli_command lq_cli_commands[] = {
      .usage = "",
      .summary = "Ask a server for a sign of life and print the round trip time",
      .details = "",
-     .options = LQ_CLI_COMMON | LQ_CLI_SERVER,
+     .options = SERVER,
      .run = lq_cmd_ping},
     {.name = "status",
      .usage = "",
@@ -80,22 +83,38 @@ const struct lq_cli_command lq_cli_commands[] = {
      .details =
          "Asks the admin address of each node that is given. Exits with 0 if all answered and\n"
          "a leader is known, with 77 if not, and with 69 if none answered.\n",
-     .options = LQ_CLI_COMMON | LQ_CLI_ADMIN,
+     .options = ADMIN,
      .run = lq_cmd_status},
     {.name = "member",
      .usage = "ACTION [ARGUMENT]...",
      .summary = "Show or change the members of a cluster, or who leads it",
      .details = MEMBER_DETAILS,
-     .options = LQ_CLI_COMMON | LQ_CLI_ADMIN | LQ_CLI_WAIT | LQ_CLI_NO_WAIT,
+     .options = ADMIN | LQ_CLI_WAIT | LQ_CLI_NO_WAIT,
      .n_arguments = 1,
      .n_optional = 3,
+     .action = lq_cmd_member_action,
      .run = lq_cmd_member},
+    {.name = "transfer",
+     .usage = "[NODE]",
+     .summary = "Hand leadership to another voter: short for member transfer",
+     .details = "Without NODE, the one that is furthest leads next.\n",
+     .options = ADMIN | LQ_CLI_WAIT | LQ_CLI_NO_WAIT,
+     .n_optional = 1,
+     .run = lq_cmd_transfer},
     {.name = "version",
      .usage = "",
      .summary = "Print the version",
      .details = "",
      .options = LQ_CLI_COMMON,
      .run = lq_cmd_version},
+    {.name = "completion",
+     .usage = "bash|zsh",
+     .summary = "Print a completion script for a shell",
+     .details = "Normally it is installed already.\n",
+     .options = LQ_CLI_COMMON,
+     .n_arguments = 1,
+     .is_hidden = true,
+     .run = lq_cmd_completion},
     {.name = NULL},
 };
 
@@ -111,6 +130,15 @@ static void fill_standard_descriptors(void)
     }
 }
 
+static enum lq_exit run(struct lq_cli *cli)
+{
+    enum lq_exit code = LQ_EXIT_OK;
+    if ((cli->command->options & LQ_CLI_CONFIG) != 0) {
+        code = lq_settings_fill(cli);
+    }
+    return code == LQ_EXIT_OK ? cli->command->run(cli) : code;
+}
+
 int main(int argc, char **argv)
 {
     struct lq_cli cli = {0};
@@ -122,5 +150,5 @@ int main(int argc, char **argv)
     if (!lq_args_parse(&cli, argc, argv)) {
         return LQ_EXIT_USAGE;
     }
-    return (int)(cli.help ? lq_help_print(cli.command) : cli.command->run(&cli));
+    return (int)(cli.help ? lq_help_print(cli.command) : run(&cli));
 }

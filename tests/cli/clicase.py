@@ -102,6 +102,7 @@ class CliCase(unittest.TestCase):
         self.addCleanup(subprocess.run, ["rm", "-rf", self.folder], check=True)
         self.addCleanup(self.end_holders)
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("LOQUET")}
+        self.environment["LOQUET_CONFIG"] = "/dev/null"  # whatever this machine has
         self.server = None
         if not self.serverless:
             self.server = lqserver.Server(*self.options)

@@ -243,6 +243,19 @@ class Transfer(CliCase):
         self.assertEqual((status, out), (0, "done: node 2 leads\n"))
         self.assertEqual({body["node"] for _, _, body in cluster.posts}, {2})
 
+    def test_transfer_is_a_command_of_its_own(self):
+        for words, node in (((), 2), ((3,), 3)):
+            with self.subTest(words):
+                cluster = Cluster().start(self)
+                cluster.members[3][1] = "voter" if words else "standby"
+                answer = self.ask("transfer", *words, "--admin", cluster.admins)
+                self.assertEqual((answer["result"], answer["action"], answer["node"]), ("done", "transfer", node))
+                self.assertEqual({body["node"] for _, _, body in cluster.posts}, {node})
+        answer = self.ask("transfer", "x", code=64)
+        self.assertNotIn("action", answer)
+        self.assertIn("'x' is no node", answer["message"])
+        self.assertSays(self.loquet("transfer", 1, 2), 64, "too many", "[NODE]")
+
     def test_no_other_voter(self):
         cluster = Cluster(1).start(self)
         self.assertSays(self.loquet("member", "transfer", "--admin", cluster.admins), 78, "no other voter")

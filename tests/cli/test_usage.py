@@ -2,7 +2,7 @@
 
 from clicase import CliCase
 
-COMMANDS = ("acquire", "release", "renew", "run", "ping", "status", "member", "version")
+COMMANDS = ("acquire", "release", "renew", "run", "ping", "status", "member", "transfer", "version")
 
 
 class Usage(CliCase):
@@ -24,7 +24,7 @@ class Usage(CliCase):
                     self.assertEqual((status, err), (0, ""))
                 self.assertIn("--json", self.loquet(command, "--help")[1])
                 wait = "--wait" in self.loquet(command, "--help")[1]
-                self.assertEqual(wait, command in ("acquire", "run", "member"))
+                self.assertEqual(wait, command in ("acquire", "run", "member", "transfer"))
 
     def test_version(self):
         self.assertRegex(self.loquet("version")[1], r"^loquet \d+\.\d+\.\d+\n$")
