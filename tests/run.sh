@@ -22,11 +22,11 @@ parts='
     packages            900  -                          one     packages
     build-release       600  packages                   one     build release
     build-dev           600  packages                   one     build dev
-    build-debug         600  packages                   one     build debug
     build-clang         600  packages                   one     build clang
     build-fuzz          600  packages                   one     build fuzz
     build-planted       600  packages                   one     build planted
     build-assertions    600  packages                   one     build assertions
+    build-tsan          600  packages                   one     build tsan
     static-format        60  packages                   tests   static check_format.py
     static-lengths       60  packages                   tests   static check_lengths.py
     static-scripts       60  packages                   tests   static check_scripts.py
@@ -36,7 +36,8 @@ parts='
     golden               60  build-release              tests   golden
     unit-release        180  build-release              tests   unit release
     unit-dev            300  build-dev                  tests   unit dev
-    unit-valgrind       600  build-debug                tests   unit debug
+    unit-valgrind       600  build-release              tests   unit release valgrind
+    unit-tsan           300  build-tsan                 tests   unit tsan
     unit-assertions     180  build-assertions           tests   unit assertions
     sim                 600  build-release              tests   sim release
     sim-repeat          120  build-release              tests   sim_repeat
@@ -54,6 +55,7 @@ parts='
     judge               180  build-release              tests   judge
     cluster             400  build-release              tests   cluster
     cluster-matrix      180  build-release              tests   cluster_matrix
+    library             180  build-release              tests   library
     bench               120  build-release              tests   bench
     quickstart          120  build-release              one     quickstart
 '

@@ -1,5 +1,6 @@
 """What a command leaves behind in sessions of its own; and locks that are not renewed, or whose loss spares the command."""
 
+import json
 import os
 import time
 
@@ -120,15 +121,13 @@ class Spared(CliCase):
         self.assertSays(run.end(), 76, "'k' was lost", "goes on")
 
     def test_json(self):
-        run = self.start("--json", "run", "--on-lost", "warn", "--lease", 1, "k", "--", "sleep", "2")
-        self.until_waiting_for_end(run)
+        run = self.start("--json", "run", "--on-lost", "warn", "--lease", 1, "k", "--", *self.holder())
+        (pid,) = self.held_by()
         self.server.kill()
-        status, _, err = run.end()
-        self.assertEqual(status, 76)
-        self.assertIn('"result":"lost"', err.replace(" ", ""))
-
-    def until_waiting_for_end(self, run):
-        self.until(lambda: self.is_held("k"), "it holds the lock")
+        status, _, err = self.ends_late(run, pid)
+        answer = json.loads(err)
+        self.assertEqual((status, answer["result"]), (76, "lost"))
+        self.assertIn("went on", answer["message"])
 
     def test_wrong_word(self):
         self.assertSays(self.loquet("run", "--on-lost", "ignore", "k", "true"), 64, "kill, signal or warn")

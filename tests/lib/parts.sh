@@ -8,7 +8,7 @@ cd "$root"
 out=${LQ_BUILD:-$root/build}
 jobs=${LQ_JOBS:-2}
 long=${LQ_LONG:-}
-valgrind='valgrind;--quiet;--error-exitcode=99;--leak-check=full;--errors-for-leak-kinds=definite;--num-callers=25'
+valgrind='valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --num-callers=25'
 
 # Sets an environment variable unless the caller did: number NAME USUAL LONG
 number() {
@@ -34,9 +34,10 @@ packages() {
 build() {
     local options=(-DLOQUET_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF) targets=() file
     case $1 in
-    release | clang) options+=(-DLOQUET_BENCH=ON) ;;
+    release) options+=(-DLOQUET_BENCH=ON "-DLOQUET_TEST_LAUNCHER=$root/tests/lib/launch.sh") ;;
+    clang) options+=(-DLOQUET_BENCH=ON) ;;
+    tsan) targets=(--target loquetd --target test_client_blocking --target test_client_threads --target test_client_uv) ;;
     fuzz) targets=(--target lq_fuzz) ;;
-    debug) options+=("-DLOQUET_TEST_LAUNCHER=$valgrind") ;;
     planted) targets=(--target loquet_sim --target test_client_random) ;;
     assertions)
         options+=("-DLOQUET_RAFT_PREFIX=$out/raft")
@@ -78,19 +79,22 @@ run_ctest() {
     fi
 }
 
-# unit PRESET: debug runs under valgrind, about 30 times slower, and so with smaller numbers.
+# unit PRESET [valgrind]: valgrind is about 30 times slower, and so has smaller numbers.
 unit() {
-    local selection=^unit
+    local selection=^unit leave_out=()
     ctest_limit=170
-    case $1 in
-    debug)
+    case $* in
+    *valgrind)
         ctest_limit=580
+        leave_out=(-E client_package) # it builds programs
+        export LQ_LAUNCHER=$valgrind
         export CK_TIMEOUT_MULTIPLIER=20
         number LQ_SEEDS 1 20
         number LQ_OPS 1500 500000
         ;;
     dev) export CK_TIMEOUT_MULTIPLIER=5 ;;
     assertions) selection='^unit\.engine' ;;
+    tsan) selection='^unit\.client_(blocking|threads|uv)' ;; # the one part with threads that share
     esac
     if [ -n "$long" ]; then
         ctest_limit=$((ctest_limit * 20))
@@ -98,7 +102,7 @@ unit() {
         number LQ_SEEDS 200 200
         number LQ_OPS 20000000 20000000
     fi
-    run_ctest "$1" -R "$selection"
+    run_ctest "$1" -R "$selection" "${leave_out[@]}"
 }
 
 # ---- The simulator. A seed is one test.
@@ -268,6 +272,14 @@ cluster() {
     export LOQUET_TEST_JOBS="${LOQUET_TEST_JOBS:-4}"
     export LQ_FAULTS_LIB=$out/release/tests/faults/liblqfaults.so
     LOQUETD=$out/release/server/loquetd tests/integration/run.py --in tests/cluster
+}
+
+# The library in front of a cluster that is hurt, and the examples.
+library() {
+    environment
+    number LQ_LIBRARY_SECONDS 25 600
+    export LQ_USERS=$out/release/tests/client/lq_users LQ_EXAMPLES=$out/release/client/examples
+    LOQUETD=$out/release/server/loquetd tests/integration/run.py --in tests/client test_examples test_faults
 }
 
 cluster_matrix() {

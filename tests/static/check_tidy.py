@@ -37,7 +37,7 @@ def stamp_of(path, arguments, folder):
     result = subprocess.run([*plain, "-MM"], cwd=folder, capture_output=True, text=True)
     headers = result.stdout.replace("\\\n", " ").partition(":")[2].split()
     digest = hashlib.sha256(json.dumps(arguments).encode())
-    for name in [tree.ROOT / ".clang-tidy", tree.ROOT / path, *headers]:
+    for name in [tree.ROOT / ".clang-tidy", tree.ROOT / "tests/.clang-tidy", tree.ROOT / path, *headers]:
         digest.update(pathlib.Path(folder, name).read_bytes())
     return digest.hexdigest()
 
