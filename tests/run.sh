@@ -39,6 +39,7 @@ parts='
     unit-valgrind       600  build-release              tests   unit release valgrind
     unit-tsan           300  build-tsan                 tests   unit tsan
     unit-assertions     180  build-assertions           tests   unit assertions
+    client-tsan         180  build-release,build-tsan   tests   client_tsan
     sim                 600  build-release              tests   sim release
     sim-repeat          120  build-release              tests   sim_repeat
     sim-sanitize        600  build-dev                  tests   sim dev

@@ -1,6 +1,6 @@
 /* bench_client ENDPOINT SECONDS [THREADS]: pairs of acquire and release, wait 0, each thread on a
- * key of its own, through one blocking client. Prints pairs per second. To be compared with
- * `lq_bench --driver loquet` on one connection, in turns (compare_client.sh). */
+ * key of its own, through one blocking client. Prints pairs per second; compare_client.py compares.
+ */
 #include "loquet.h"
 
 #include <pthread.h>

@@ -163,7 +163,7 @@ class Programs(unittest.TestCase):
         text = PROJECT.replace("VERSION REQUIRED", version() + " REQUIRED")
         (self.folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
         run("cmake", "-S", self.folder, "-B", self.folder / "build", "-DCMAKE_PREFIX_PATH=%s" % prefix)
-        run("cmake", "--build", self.folder / "build")
+        run("cmake", "--build", self.folder / "build", "-j", 2)
         for language in ("c", "cc"):
             for name in ("blocking", "on_loop"):
                 for kind in ("", "_static"):

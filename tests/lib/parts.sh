@@ -91,6 +91,7 @@ unit() {
         export CK_TIMEOUT_MULTIPLIER=20
         number LQ_SEEDS 1 20
         number LQ_OPS 1500 500000
+        number LQ_THREADS 100 1000
         ;;
     dev) export CK_TIMEOUT_MULTIPLIER=5 ;;
     assertions) selection='^unit\.engine' ;;
@@ -103,6 +104,21 @@ unit() {
         number LQ_OPS 20000000 20000000
     fi
     run_ctest "$1" -R "$selection" "${leave_out[@]}"
+}
+
+# The blocking client, whose threads share it, under ThreadSanitizer; the server is the plain one.
+client_tsan() {
+    local name log status=0
+    log=$(mktemp)
+    number LQ_THREADS 200 1000
+    for name in blocking threads; do
+        LOQUETD=$out/release/server/loquetd CK_TIMEOUT_MULTIPLIER=5 "$out/tsan/tests/client/test_client_$name" \
+            >>"$log" 2>&1 || status=1
+    done
+    cat "$log"
+    awk -F '[:,]' '/%: Checks: / { n += $3; bad += $5 + $7 } END { print n - bad " passed, " bad + 0 " failed" }' "$log"
+    rm -f "$log"
+    return $status
 }
 
 # ---- The simulator. A seed is one test.
