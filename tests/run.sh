@@ -37,7 +37,6 @@ parts='
     unit-release        180  build-release              tests   unit release
     unit-dev            300  build-dev                  tests   unit dev
     unit-valgrind       600  build-release              tests   unit release valgrind
-    unit-tsan           300  build-tsan                 tests   unit tsan
     unit-assertions     180  build-assertions           tests   unit assertions
     client-tsan         180  build-release,build-tsan   tests   client_tsan
     sim                 600  build-release              tests   sim release

@@ -245,18 +245,20 @@ static void print_zsh_options(unsigned set, const char *indent)
     }
 }
 
+/* Arguments that are not completed have an empty list of words. An action of one space would show a
+ * message instead, and then zsh inserts no option either. */
 static void print_zsh_command(const struct lq_cli_command *command)
 {
     (void)printf("        %s)\n            _arguments -S \\\n", command->name);
     print_zsh_options(command->options, "                ");
     if (command->runs_command) {
-        (void)printf("                '1:KEY: ' '*:::command:_normal'\n");
+        (void)printf("                '1:KEY:()' '*:::command:_normal'\n");
     } else if (command->action != NULL) {
         (void)printf("                '1:action:(");
         print_actions(command);
-        (void)printf(")' '*:argument: '\n");
+        (void)printf(")' '*:argument:()'\n");
     } else {
-        (void)printf("                '*:%s: '\n",
+        (void)printf("                '*:%s:()'\n",
                      command->usage[0] == '\0' ? "no argument" : command->usage);
     }
     (void)printf("            ;;\n");

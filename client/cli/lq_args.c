@@ -58,6 +58,35 @@ static const char *take_lease(struct lq_cli *cli, const char *value)
     return NULL;
 }
 
+static const char *take_count(const char *value, uint32_t *ret_count)
+{
+    uint64_t count;
+    if (!read_decimal(value, 1, LQ_CLI_BENCH_MAX, &count) || count == 0) {
+        return "give a whole number, 1 to 1000";
+    }
+    *ret_count = (uint32_t)count;
+    return NULL;
+}
+
+static const char *take_seconds(struct lq_cli *cli, const char *value)
+{
+    return take_count(value, &cli->seconds);
+}
+
+static const char *take_connections(struct lq_cli *cli, const char *value)
+{
+    return take_count(value, &cli->connections);
+}
+
+static const char *take_key_prefix(struct lq_cli *cli, const char *value)
+{
+    size_t len = strlen(value);
+    cli->key_prefix = value;
+    return len <= LQ_CLI_PREFIX_BYTES && lq_key_is_valid((const uint8_t *)value, len)
+               ? NULL
+               : "give 1 to 900 bytes of UTF-8 without line feed";
+}
+
 static const char *take_endpoints(struct lq_cli *cli, const char *value)
 {
     cli->endpoints = value;
@@ -131,11 +160,12 @@ static const char *take_help(struct lq_cli *cli, const char *value)
 
 const struct lq_cli_option lq_cli_options[] = {
     {"endpoints", "HOST:PORT[,...]",
-     "servers to talk to (default: LOQUET_ENDPOINTS, else 127.0.0.1:7311)", LQ_CLI_SERVER,
-     take_endpoints},
+     "servers to talk to (default: LOQUET_ENDPOINTS, else as configured, else 127.0.0.1:7311)",
+     LQ_CLI_SERVER, take_endpoints},
     {"admin", "HOST:PORT[,...]",
-     "admin addresses of the nodes (default: LOQUET_ADMIN, else 127.0.0.1:7313)", LQ_CLI_ADMIN,
-     take_admin},
+     "admin addresses of the nodes (default: LOQUET_ADMIN, else as configured, else "
+     "127.0.0.1:7313)",
+     LQ_CLI_ADMIN, take_admin},
     {"wait", "S",
      "wait up to S seconds, 0 to 255: for a lock (default 0: one attempt), or for a change of "
      "members (default 60)",
@@ -148,6 +178,11 @@ const struct lq_cli_option lq_cli_options[] = {
     {"on-lost", "kill|signal|warn",
      "when the lock is lost: end the command (default), send it TERM once, or only say so",
      LQ_CLI_RUN, take_on_lost},
+    {"seconds", "S", "how long to measure, 1 to 1000 seconds (default 5)", LQ_CLI_BENCH,
+     take_seconds},
+    {"connections", "N", "clients at once, 1 to 1000 (default 1)", LQ_CLI_BENCH, take_connections},
+    {"key-prefix", "TEXT", "what its keys begin with (default loquet-bench)", LQ_CLI_BENCH,
+     take_key_prefix},
     {"json", NULL, "print one JSON object instead of text", LQ_CLI_COMMON, take_json},
     {"no-json", NULL, "print text, whatever the configuration says", LQ_CLI_CONFIG, take_no_json},
     {"config", "FILE",
@@ -275,6 +310,9 @@ bool lq_args_parse(struct lq_cli *ret_cli, int argc, char **argv)
 
     *cli = (struct lq_cli){.wait_ms = LQ_CLI_WAIT_MS,
                            .lease_s = LQ_CLI_LEASE_S,
+                           .seconds = LQ_CLI_BENCH_S,
+                           .connections = 1,
+                           .key_prefix = LQ_CLI_PREFIX,
                            .arguments = argv,
                            .title = argv[0],
                            .title_cap = argc > 0 ? title_cap(argc, argv) : 0};

@@ -17,6 +17,12 @@
 /* The same of `member`: a standby of usual size has caught up by then. */
 #define LQ_CLI_CHANGE_WAIT_MS 60000
 
+/* Defaults and limits of `bench`. The rest of a key is two numbers. */
+#define LQ_CLI_BENCH_S      5
+#define LQ_CLI_BENCH_MAX    1000 /* connections; also seconds, where a typing error is likelier */
+#define LQ_CLI_PREFIX       "loquet-bench"
+#define LQ_CLI_PREFIX_BYTES 900
+
 /* The port of an admin address that is given without one. */
 #define LQ_CLI_ADMIN_PORT "7313"
 
@@ -37,6 +43,8 @@ struct lq_cli {
     bool json, no_json, help, no_wait, no_renew;
     enum lq_cli_on_lost on_lost;
     uint32_t wait_ms, lease_s;
+    uint32_t seconds, connections; /* bench */
+    const char *key_prefix;
     unsigned used; /* options that were given, of enum lq_cli_option_set */
     int n_arguments;
     char **arguments; /* what is not an option; ends with NULL */
@@ -52,8 +60,9 @@ enum lq_cli_option_set {
     LQ_CLI_LEASE = 8,
     LQ_CLI_ADMIN = 16, /* --admin */
     LQ_CLI_NO_WAIT = 32,
-    LQ_CLI_CONFIG = 256, /* --config, --no-json: those that read configuration files */
-    LQ_CLI_RUN = 512,    /* --no-renew, --on-lost */
+    LQ_CLI_RUN = 64,     /* --no-renew, --on-lost */
+    LQ_CLI_CONFIG = 128, /* --config, --no-json: those that read configuration files */
+    LQ_CLI_BENCH = 256,  /* --seconds, --connections, --key-prefix */
 };
 
 struct lq_cli_command {
@@ -82,6 +91,7 @@ enum lq_exit lq_cmd_run(const struct lq_cli *cli);
 enum lq_exit lq_cmd_ping(const struct lq_cli *cli);
 enum lq_exit lq_cmd_status(const struct lq_cli *cli);
 enum lq_exit lq_cmd_member(const struct lq_cli *cli);
+enum lq_exit lq_cmd_bench(const struct lq_cli *cli);
 enum lq_exit lq_cmd_transfer(const struct lq_cli *cli);
 enum lq_exit lq_cmd_version(const struct lq_cli *cli);
 enum lq_exit lq_cmd_completion(const struct lq_cli *cli);

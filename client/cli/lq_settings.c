@@ -44,6 +44,7 @@ struct settings {
 /* A file being read. */
 struct file {
     const char *path;
+    char user_path[PATH_MAX_BYTES]; /* what `path` is for the user's file */
     char text[FILE_BYTES_MAX + 1];
     config_t config;
     char why[WHY_MAX]; /* what is wrong */
@@ -256,7 +257,7 @@ static bool read_file(struct settings *settings, struct file *file, bool is_aske
 }
 
 /* The path of the user's file; false when there can be none. */
-static bool user_path(char *ret_path, size_t cap)
+static bool find_user_path(char *ret_path, size_t cap)
 {
     const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
     int len;
@@ -273,7 +274,6 @@ static bool user_path(char *ret_path, size_t cap)
 static bool read_all(const struct lq_cli *cli, struct settings *settings, struct file *file)
 {
     const char *variable = getenv("LOQUET_CONFIG");
-    char path[PATH_MAX_BYTES];
     file->path = cli->config != NULL ? cli->config : variable;
     if (file->path != NULL && *file->path != '\0') {
         return read_file(settings, file, true);
@@ -282,8 +282,9 @@ static bool read_all(const struct lq_cli *cli, struct settings *settings, struct
     if (!read_file(settings, file, false)) {
         return false;
     }
-    file->path = path;
-    return !user_path(path, sizeof path) || read_file(settings, file, false);
+    file->path = file->user_path;
+    return !find_user_path(file->user_path, sizeof file->user_path) ||
+           read_file(settings, file, false);
 }
 
 /* ---- Where they go. */

@@ -101,6 +101,15 @@ const struct lq_cli_command lq_cli_commands[] = {
      .options = ADMIN | LQ_CLI_WAIT | LQ_CLI_NO_WAIT,
      .n_optional = 1,
      .run = lq_cmd_transfer},
+    {.name = "bench",
+     .usage = "",
+     .summary = "Measure how many locks are acquired and released in a second",
+     .details =
+         "Every connection acquires and releases a key of its own as fast as it can. Prints the\n"
+         "pairs of acquire and release in a second, and how long each of them took: half of\n"
+         "them at most p50, 99 of 100 at most p99. Ends early on TERM or INT.\n",
+     .options = SERVER | LQ_CLI_LEASE | LQ_CLI_BENCH,
+     .run = lq_cmd_bench},
     {.name = "version",
      .usage = "",
      .summary = "Print the version",

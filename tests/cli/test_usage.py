@@ -2,7 +2,7 @@
 
 from clicase import CliCase
 
-COMMANDS = ("acquire", "release", "renew", "run", "ping", "status", "member", "transfer", "version")
+COMMANDS = ("acquire", "release", "renew", "run", "ping", "status", "member", "transfer", "bench", "version")
 
 
 class Usage(CliCase):
@@ -67,6 +67,14 @@ class Usage(CliCase):
             (("--endpoints", "h:0", "ping"), "--endpoints"),
             (("--endpoints", "", "ping"), "--endpoints"),
             (("--endpoints", "::1", "ping"), "brackets"),
+            (("bench", "--seconds", "0"), "1 to 1000"),
+            (("bench", "--seconds", "1.5"), "1 to 1000"),
+            (("bench", "--connections", "1001"), "1 to 1000"),
+            (("bench", "--key-prefix", ""), "1 to 900"),
+            (("bench", "--key-prefix", "k" * 901), "1 to 900"),
+            (("bench", "--endpoints", "h:0"), "--endpoints"),
+            (("bench", "k"), "takes none"),
+            (("ping", "--seconds", "1"), "--seconds"),
             (("status", "x"), "takes none"),
             (("status", "--endpoints", "h:1"), "--endpoints"),
             (("ping", "--admin", "h:1"), "--admin"),

@@ -36,7 +36,7 @@ build() {
     case $1 in
     release) options+=(-DLOQUET_BENCH=ON "-DLOQUET_TEST_LAUNCHER=$root/tests/lib/launch.sh") ;;
     clang) options+=(-DLOQUET_BENCH=ON) ;;
-    tsan) targets=(--target loquetd --target test_client_blocking --target test_client_threads --target test_client_uv) ;;
+    tsan) targets=(--target test_client_blocking --target test_client_threads) ;;
     fuzz) targets=(--target lq_fuzz) ;;
     planted) targets=(--target loquet_sim --target test_client_random) ;;
     assertions)
@@ -95,7 +95,6 @@ unit() {
         ;;
     dev) export CK_TIMEOUT_MULTIPLIER=5 ;;
     assertions) selection='^unit\.engine' ;;
-    tsan) selection='^unit\.client_(blocking|threads|uv)' ;; # the one part with threads that share
     esac
     if [ -n "$long" ]; then
         ctest_limit=$((ctest_limit * 20))
