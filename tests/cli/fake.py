@@ -110,3 +110,12 @@ class FakeServer:
 
     def ops(self):
         return "".join(request.op for request in self.heard if request.op != "P")
+
+
+def well_behaved(peer):
+    """A script: grants and confirms whatever it is asked."""
+    while (request := peer.request()) is not None:
+        if request.op == "A":
+            peer.grant(request)
+        else:
+            peer.answer(request.op, request)

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from clicase import SLACK, CliCase, boottime, members, program
-from fake import FakeServer
+from fake import FakeServer, well_behaved
 
 
 class Status(CliCase):
@@ -106,14 +106,7 @@ class Streams(CliCase):
 
 class Holding(CliCase):
     def test_renewed_at_a_third_of_the_lease(self):
-        def script(peer):
-            while (request := peer.request()) is not None:
-                if request.op == "A":
-                    peer.grant(request)
-                else:
-                    peer.answer(request.op, request)
-
-        with FakeServer(script) as server:
+        with FakeServer(well_behaved) as server:
             status = self.loquet("run", "--lease", 2, "k", "--endpoints", server.endpoint, "--", "sleep", "1.8")
         self.assertEqual(status, (0, "", ""))
         self.assertRegex(server.ops(), r"^AKKK?R$")  # a third one, if the machine was slow to end the command

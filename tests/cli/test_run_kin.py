@@ -5,7 +5,7 @@ import os
 import time
 
 from clicase import KILL, CliCase, boottime
-from fake import FakeServer
+from fake import FakeServer, well_behaved
 
 
 class Away(CliCase):
@@ -67,14 +67,7 @@ class Away(CliCase):
 
 class NotRenewed(CliCase):
     def test_done_within_its_lease(self):
-        def script(peer):
-            while (request := peer.request()) is not None:
-                if request.op == "A":
-                    peer.grant(request)
-                else:
-                    peer.answer(request.op, request)
-
-        with FakeServer(script) as server:
+        with FakeServer(well_behaved) as server:
             command = ("run", "--no-renew", "--lease", 2, "k", "--endpoints", server.endpoint, "--", "sleep", "1")
             self.assertEqual(self.loquet(*command), (0, "", ""))
         self.assertEqual(server.ops(), "AR")
