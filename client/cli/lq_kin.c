@@ -8,7 +8,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,12 +28,35 @@ struct look {
     size_t n, cap;
 };
 
+/* Places in /proc/PID/stat, counted from the state behind the name (proc(5) has it third). */
+enum { PARENT = 1, GROUP = 2, STARTED = 19, FIELDS };
+
+/* Takes what stands behind the name: a letter, then numbers. */
+static bool take_fields(const char *at, struct process *process)
+{
+    unsigned long long fields[FIELDS] = {0};
+    char state = at[0] == ' ' ? at[1] : 'X';
+
+    at += 2;
+    for (int i = 1; i < FIELDS; i++) {
+        char *end;
+        fields[i] = strtoull(at, &end, 10); /* negative ones among them are of no interest */
+        if (end == at) {
+            return false;
+        }
+        at = end;
+    }
+    process->parent = (pid_t)fields[PARENT];
+    process->group = (pid_t)fields[GROUP];
+    process->started = fields[STARTED];
+    return state != 'Z' && state != 'X';
+}
+
 /* Reads /proc/PID/stat; false when there is no such process any more, or it is dead. */
 static bool read_process(pid_t pid, struct process *ret_process)
 {
     char path[32], text[512];
-    const char *at;
-    char state;
+    const char *name_end;
     ssize_t n;
     int fd;
 
@@ -46,14 +68,9 @@ static bool read_process(pid_t pid, struct process *ret_process)
     n = read(fd, text, sizeof text - 1);
     (void)close(fd);
     text[n > 0 ? n : 0] = '\0';
-    at = strrchr(text, ')'); /* the name before it may hold anything */
+    name_end = strrchr(text, ')'); /* the name before it may hold anything */
     *ret_process = (struct process){.pid = pid};
-    return at != NULL &&
-           sscanf(at + 1,
-                  " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-                  "%" SCNu64,
-                  &state, &ret_process->parent, &ret_process->group, &ret_process->started) == 4 &&
-           state != 'Z' && state != 'X';
+    return name_end != NULL && take_fields(name_end + 1, ret_process);
 }
 
 static void add(struct look *look, const struct process *process)

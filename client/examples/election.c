@@ -60,7 +60,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "election: %s\n", why.text);
         return 1;
     }
-    for (int terms = atoi(argv[3]); terms > 0;) {
+    for (unsigned long terms = strtoul(argv[3], NULL, 10); terms > 0;) {
         struct loquet_request request = {.key = argv[2], .wait_ms = LOQUET_WAIT_MAX, .lease_s = 3};
         struct loquet_ticket *ticket;
         if (loquet_acquire(client, &request, &ticket, NULL) == LOQUET_ACQUIRED) {

@@ -75,7 +75,8 @@ int main(int argc, char **argv)
         return 1;
     }
     if (argc > 5) {
-        (void)sleep((unsigned)atoi(argv[5])); /* a long pause of the garbage collector, say */
+        (void)sleep(
+            (unsigned)strtoul(argv[5], NULL, 10)); /* a long pause of the garbage collector, say */
     }
     changed = write_row(argv[2], argv[3], argv[4], (sqlite3_int64)loquet_ticket_token(ticket));
     (void)printf("%s %llu\n",

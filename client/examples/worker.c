@@ -75,7 +75,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "worker: %s\n", why.text);
         return 1;
     }
-    for (int rounds = atoi(argv[3]); rounds > 0; rounds--) {
+    for (unsigned long rounds = strtoul(argv[3], NULL, 10); rounds > 0; rounds--) {
         status |= run_once(client, argv[2]);
     }
     loquet_close(client);

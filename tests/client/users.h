@@ -77,6 +77,6 @@ void lq_record_death(struct lq_user *user);
 
 /* ---- What one thread does (users_kinds.c). */
 
-void *lq_user_main(void *user);
+void *lq_user_main(void *argument);
 
 #endif
