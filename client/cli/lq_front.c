@@ -34,7 +34,8 @@ struct lq_front {
     struct lq_tty tty;
     int link_fd;
     pid_t keeper;
-    pid_t group; /* 0: not started */
+    pid_t group;       /* 0: not started */
+    bool had_children; /* before the command: what is not in its group may be theirs, and is left */
     bool over;
     struct lq_run_report report;
 };
@@ -109,12 +110,14 @@ static void replace_keeper(struct lq_front *front)
 
     while (!gone && lq_time_now_ms() < limit_ms) {
         pid_t reaped;
-        (void)kill(-front->group, SIGKILL);
-        lq_kin_signal(SIGKILL, front->group);
+        bool no_group = kill(-front->group, SIGKILL) != 0 && errno == ESRCH;
+        if (!front->had_children) {
+            lq_kin_signal(SIGKILL, front->group);
+        }
         do { /* the keeper's children are ours now, and all that come from them */
             reaped = waitpid(-1, NULL, WNOHANG);
         } while (reaped > 0);
-        gone = reaped < 0 && errno == ECHILD;
+        gone = front->had_children ? no_group : reaped < 0 && errno == ECHILD;
         (void)poll(NULL, 0, gone ? 0 : GONE_POLL_MS);
     }
     front->report = (struct lq_run_report){.end = LQ_RUN_KILLED,
@@ -188,6 +191,7 @@ bool lq_front_run(struct lq_run *run, struct lq_run_report *ret_report)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
         return false;
     }
+    front.had_children = lq_kin_exist();
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* the keeper's heir: see replace_keeper */
     lq_signals_add_job_control(run->signals);
     lq_tty_init(&front.tty);

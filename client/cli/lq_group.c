@@ -103,8 +103,20 @@ void lq_group_signal(const struct lq_group *group, int number)
     if (group->id == 0 || group->gone) {
         return;
     }
-    if (kill(-group->id, number) != 0 && errno == ESRCH && !group->leader_ended) {
+    if (group->leader_ended) {
+        lq_kin_signal(number, 0); /* the group's number may be another's by now */
+        return;
+    }
+    if (kill(-group->id, number) != 0 && errno == ESRCH) {
         (void)kill(group->id, number); /* it moved to another group */
+    }
+}
+
+static void signal_all(const struct lq_group *group, int number)
+{
+    lq_group_signal(group, number);
+    if (!group->leader_ended) {
+        lq_kin_signal(number, group->id);
     }
 }
 
@@ -113,10 +125,8 @@ void lq_group_end(const struct lq_group *group, int number)
     if (group->id == 0 || group->gone) {
         return;
     }
-    lq_group_signal(group, number);
-    lq_kin_signal(number, group->id);
+    signal_all(group, number);
     if (number != SIGKILL) { /* which needs no waking */
-        lq_group_signal(group, SIGCONT);
-        lq_kin_signal(SIGCONT, group->id);
+        signal_all(group, SIGCONT);
     }
 }

@@ -27,7 +27,8 @@ int lq_group_exec_error(struct lq_group *group);
 /* Looks after children: `leader_ended`, `stopped_by` and `gone` are up to date then. */
 void lq_group_reap(struct lq_group *group);
 
-/* Sends a signal to the group; nothing when it is gone. */
+/* Sends a signal to the group, or, once its leader has ended, to all that is left of the command;
+ * nothing when it is gone. */
 void lq_group_signal(const struct lq_group *group, int number);
 
 /* Sends TERM or KILL to the group and to all descendants that left it, and continues them: a

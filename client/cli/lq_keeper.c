@@ -34,7 +34,7 @@
 /* Another may hold the lock already, or nobody is there any more who would want the command. */
 #define URGENT_GRACE_MS 500
 
-/* A group whose processes have parents elsewhere sends no signals when they end. */
+/* Who is ended by KILL may have had a child in that moment, so it is said again and again. */
 #define GONE_POLL_MS 20
 
 enum lq_keeper_state {
@@ -232,9 +232,9 @@ static void step_driver(struct lq_keeper *keeper)
     while (lq_driver_take(keeper->run->driver, &outcome)) {
         if (outcome.user == keeper) {
             take_release(keeper, &outcome);
-        } else if (keeper->state == KEEPING) {
+        } else if (keeper->state == KEEPING && !keeper->report.spared) {
             take_renewal(keeper, &outcome);
-        } /* else it came too late to mean anything */
+        } /* else it came too late to mean anything: once lost, always lost */
     }
 }
 

@@ -49,7 +49,8 @@ static bool take_fields(const char *at, struct process *process)
     process->parent = (pid_t)fields[PARENT];
     process->group = (pid_t)fields[GROUP];
     process->started = fields[STARTED];
-    return state != 'Z' && state != 'X';
+    /* Z may have threads that live on, and children; a real zombie feels no signal. */
+    return state != 'X';
 }
 
 /* Reads /proc/PID/stat; false when there is no such process any more, or it is dead. */
@@ -148,6 +149,19 @@ static void send_signal(const struct process *process, int number)
         (void)pidfd_send_signal(fd, number, NULL, 0);
     }
     (void)close(fd);
+}
+
+bool lq_kin_exist(void)
+{
+    struct look look = look_at_all();
+    bool exist = false;
+
+    mark_kin(&look);
+    for (size_t i = 0; i < look.n; i++) {
+        exist |= look.items[i].is_kin;
+    }
+    lq_free(look.items);
+    return exist;
 }
 
 void lq_kin_signal(int number, pid_t but_group)

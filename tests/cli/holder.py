@@ -3,13 +3,16 @@
 COUNT processes in one group (the first is the parent of the others) write the time of CLOCK_BOOTTIME into
 FOLDER/beat-PID every 2 ms. WORDs: `stubborn`: all ignore TERM, INT and HUP; `notes`: all write the names of signals that
 come into FOLDER/notes and live on; `leave`: the first one ends at once with status 5, the others stay; `away`: the
-others leave the group for sessions of their own, and their parent for good, as daemons do.
+others leave the group for sessions of their own, and their parent for good, as daemons do; `headless`: the main thread of
+each of the others ends, and another one goes on.
 """
 
+import ctypes
 import os
 import signal
 import struct
 import sys
+import threading
 import time
 
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "CONT")
@@ -40,6 +43,9 @@ def main():
                 os.setsid()
                 if os.fork() != 0:
                     os._exit(0)
+            if "headless" in words:
+                threading.Thread(target=beat, args=(folder,)).start()
+                ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # exit, of this thread alone
             beat(folder)
     if "leave" in words:
         while len([name for name in os.listdir(folder) if name.startswith("beat-")]) < count - 1:

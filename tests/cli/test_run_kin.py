@@ -2,9 +2,10 @@
 
 import json
 import os
+import subprocess
 import time
 
-from clicase import KILL, CliCase, boottime
+from clicase import KILL, CliCase, Run, boottime, children, state_of
 from fake import FakeServer, well_behaved
 
 
@@ -48,6 +49,26 @@ class Away(CliCase):
         self.assertSays(run.end(), 76, "helper process was killed")
         self.assertGone(pids, boottime())
         self.assertFalse(self.is_held("k"))
+
+    def test_a_process_whose_main_thread_has_ended(self):
+        """It looks like a zombie, and is none."""
+        run, pids = self.start_away("leave", "headless", lease=2)
+        status, _, err = run.end(timeout=30)
+        self.assertEqual((status, err), (5, ""))
+        self.assertGone(pids, boottime())
+
+    def test_children_that_loquet_had_before(self):
+        """A script that became loquet by exec: they are not the command's."""
+        command = "sleep 60 >/dev/null 2>&1 & echo $!; exec $LOQUET run k -- sleep 60"
+        environment = {**self.environment, "LOQUET": os.environ["LOQUET"]}
+        run = Run(["sh", "-c", command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.clean_up, run)
+        before = int(run.stdout.readline())
+        self.addCleanup(os.kill, before, KILL)
+        self.until(lambda: run.keeper() is not None and children(run.keeper()), "the command runs")
+        os.kill(run.keeper(), KILL)
+        self.assertSays(run.end(), 76, "helper process was killed")
+        self.assertNotEqual(state_of(before), "Z")
 
     def test_they_may_end_by_themselves(self):
         began = time.monotonic()
@@ -106,6 +127,29 @@ class Spared(CliCase):
         outcome = self.ends_late(run, pid)
         self.assertSays(outcome, 76, "'k' was lost", "was sent TERM")
         self.assertEqual(self.noted().count("TERM"), 1)
+
+    def test_a_server_that_comes_back_too_late(self):
+        """Its late answer to a renewal revives nothing: one TERM, one line, and the keeper has nothing to do."""
+        run = self.start("run", "--on-lost", "signal", "--lease", 3, "k", "--", *self.holder("notes"))
+        (pid,) = self.held_by()
+        keeper = run.keeper()
+        self.server.freeze()
+        self.until(lambda: "TERM" in self.noted(), "the lock is lost")
+        self.server.thaw()
+        began = self.ticks(keeper)
+        time.sleep(1.5)
+        self.assertLess(self.ticks(keeper) - began, 50, "of 10 ms")
+        os.kill(pid, KILL)
+        outcome = run.end(timeout=20)
+        self.assertSays(outcome, 76, "'k' was lost", "was sent TERM")
+        self.assertEqual((outcome[2].count("\n"), self.noted().count("TERM")), (1, 1))
+
+    @staticmethod
+    def ticks(pid):
+        """CPU time of a process, in hundredths of a second."""
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
 
     def test_refused_renewal(self):
         """The server says so, long before the end of the lease."""
