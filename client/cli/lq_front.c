@@ -34,7 +34,7 @@ struct lq_front {
     struct lq_tty tty;
     int link_fd;
     pid_t keeper;
-    pid_t group;       /* 0: not started */
+    pid_t group;       /* 0: not started, as far as the keeper told */
     bool had_children; /* before the command: what is not in its group may be theirs, and is left */
     bool over;
     struct lq_run_report report;
@@ -100,25 +100,34 @@ static void follow_stop(struct lq_front *front, int number)
 
 /* ---- The keeper. */
 
+/* Kills what is left of the command; true when nothing is. The keeper may have been killed before
+ * it could tell that it started one, so a group that we do not know is no proof: only to have no
+ * child is. Where other children of ours hide that, the command may live for all that we know. */
+static bool kill_rest(const struct lq_front *front)
+{
+    bool no_group = front->group != 0 && kill(-front->group, SIGKILL) != 0 && errno == ESRCH;
+    pid_t reaped;
+
+    if (!front->had_children) {
+        lq_kin_signal(SIGKILL, front->group);
+    }
+    do { /* the keeper's children are ours now, and all that come from them */
+        reaped = waitpid(-1, NULL, WNOHANG);
+    } while (reaped > 0);
+    return front->had_children ? no_group : reaped < 0 && errno == ECHILD;
+}
+
 /* The keeper is gone without a report (somebody killed it). The kernel kills the command's leader;
  * the rest is ours. */
 static void replace_keeper(struct lq_front *front)
 {
     struct lq_run *run = front->run;
     uint64_t limit_ms = lq_time_now_ms() + GONE_LIMIT_MS;
-    bool gone = front->group == 0;
+    bool gone = kill_rest(front);
 
     while (!gone && lq_time_now_ms() < limit_ms) {
-        pid_t reaped;
-        bool no_group = kill(-front->group, SIGKILL) != 0 && errno == ESRCH;
-        if (!front->had_children) {
-            lq_kin_signal(SIGKILL, front->group);
-        }
-        do { /* the keeper's children are ours now, and all that come from them */
-            reaped = waitpid(-1, NULL, WNOHANG);
-        } while (reaped > 0);
-        gone = front->had_children ? no_group : reaped < 0 && errno == ECHILD;
-        (void)poll(NULL, 0, gone ? 0 : GONE_POLL_MS);
+        (void)poll(NULL, 0, GONE_POLL_MS);
+        gone = kill_rest(front);
     }
     front->report = (struct lq_run_report){.end = LQ_RUN_KILLED,
                                            .number = SIGKILL,
