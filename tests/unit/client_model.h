@@ -53,6 +53,7 @@ struct call {
     bool released, release_seen;
     uint64_t delivered_ms; /* the client has its A; 0: not */
     size_t delivered_faults;
+    uint64_t delivered_end; /* its end, in all that arrived on its connection */
 };
 
 struct model_answer {
@@ -78,6 +79,7 @@ struct conn {
     uint64_t ordered_ms; /* answers to R and K keep their order */
     uint8_t in[8192];    /* arrived at the client */
     size_t in_len;
+    uint64_t in_total; /* so many bytes arrived in all */
 };
 
 struct model {

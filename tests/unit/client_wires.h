@@ -79,6 +79,21 @@ static inline void note_delivery(struct conn *conn, const struct lq_frame *frame
     if (frame->op == LQ_OP_ACQUIRE) {
         call->delivered_ms = model.now_ms;
         call->delivered_faults = model.n_faults;
+        call->delivered_end = conn->in_total;
+    }
+}
+
+/* The client closed the connection before it had read all that arrived: it has no A in the rest. */
+static inline void note_unread(const struct conn *conn, int index)
+{
+    uint64_t read = conn->in_total - conn->in_len;
+
+    for (size_t i = 0; i < model.n_calls; i++) {
+        struct call *call = &model.calls[i];
+        if (call->wire_conn == index && call->wire_number == conn->number &&
+            call->delivered_end > read) {
+            call->delivered_ms = 0;
+        }
     }
 }
 
@@ -86,7 +101,7 @@ static inline void note_delivery(struct conn *conn, const struct lq_frame *frame
 static inline void arrive(struct conn *conn)
 {
     for (;;) {
-        size_t first = SIZE_MAX;
+        size_t first = SIZE_MAX, len;
         for (size_t i = 0; i < conn->n_answers; i++) {
             if (conn->answers[i].due_ms <= model.now_ms &&
                 (first == SIZE_MAX || conn->answers[i].due_ms < conn->answers[first].due_ms)) {
@@ -97,8 +112,10 @@ static inline void arrive(struct conn *conn)
             model.now_ms < model.frozen_ms[conn->address]) {
             return;
         }
-        conn->in_len += lq_answer_encode(&conn->answers[first].frame, conn->in + conn->in_len,
-                                         sizeof conn->in - conn->in_len);
+        len = lq_answer_encode(&conn->answers[first].frame, conn->in + conn->in_len,
+                               sizeof conn->in - conn->in_len);
+        conn->in_len += len;
+        conn->in_total += len;
         note_delivery(conn, &conn->answers[first].frame);
         conn->n_answers--;
         memmove(conn->answers + first, conn->answers + first + 1,
@@ -106,7 +123,7 @@ static inline void arrive(struct conn *conn)
     }
 }
 
-static inline void read_in(struct conn *conn)
+static inline void read_in(struct conn *conn, int index)
 {
     arrive(conn);
     while (conn->in_len > 0 && lq_core_is_open(conn->channel)) {
@@ -119,10 +136,13 @@ static inline void read_in(struct conn *conn)
         conn->in_len -= n;
         lq_core_received(core, conn->channel, n, model.now_ms);
     }
+    if (conn->in_len > 0) {
+        note_unread(conn, index);
+    }
 }
 
 /* A server that shuts down, or is none. */
-static inline void talk_nonsense(struct conn *conn)
+static inline void talk_nonsense(struct conn *conn, int index)
 {
     static const struct lq_frame frames[] = {
         {.op = LQ_OP_ERROR, .code = LQ_WIRE_SHUTTING_DOWN, .key = (const uint8_t *)"x"},
@@ -131,7 +151,8 @@ static inline void talk_nonsense(struct conn *conn)
     };
     fault(6000);
     conn->in_len = lq_answer_encode(&frames[below(3)], conn->in, sizeof conn->in);
-    read_in(conn);
+    conn->in_total += conn->in_len;
+    read_in(conn, index);
 }
 
 static inline void notice(int index)
@@ -148,12 +169,12 @@ static inline void notice(int index)
         }
         return;
     }
-    read_in(conn);
+    read_in(conn, index);
     if (conn->broken && lq_core_is_open(conn->channel)) {
         lq_core_lost(core, conn->channel, model.now_ms, chance(2) ? LQ_WHY_EOF : LQ_WHY_BROKEN,
                      104);
     } else if (!model.calm && chance(2000) && lq_core_is_open(conn->channel)) {
-        talk_nonsense(conn);
+        talk_nonsense(conn, index);
     }
     if (lq_core_is_full(conn->channel) && model.now_ms >= conn->full_until_ms) {
         lq_core_writable(core, conn->channel);
