@@ -21,6 +21,9 @@
 #define NODES   4 /* ids 1 to 3; place 0 is not used */
 #define CLUSTER UINT64_C(0xC1)
 
+/* Free ports that a test takes, those of its nodes included. */
+#define RIG_PORTS 16
+
 /* Nothing here takes so long on its own. */
 #define PATIENCE_MS 20000
 
@@ -57,6 +60,8 @@ struct rig {
     int log_fd;
     const char *host; /* that all nodes listen on */
     struct lq_rand rand;
+    int marks[RIG_PORTS]; /* of the ports that free_port gave */
+    unsigned n_marks;
 };
 
 /* ---- The user. */
@@ -281,20 +286,26 @@ static inline void on_tick(uv_timer_t *timer)
     (void)timer;
 }
 
-/* A port that nobody uses, below those that the kernel gives to outgoing connections. */
+/* A port that nobody uses, below those that the kernel gives to outgoing connections. A UDP socket
+ * bound to it marks it as promised: whoever has a port's, in any process here, has the port. */
 static inline unsigned free_port(struct rig *rig)
 {
+    LQ_HOT_ASSERT(rig->n_marks < RIG_PORTS);
     for (;;) {
         struct sockaddr_in address = {.sin_family = AF_INET};
         unsigned port = 12000 + (unsigned)lq_rand_below(&rig->rand, 18000);
-        int fd = socket(AF_INET, SOCK_STREAM, 0), result;
+        int mark = socket(AF_INET, SOCK_DGRAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+        bool is_free;
         address.sin_port = htons((uint16_t)port);
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        result = bind(fd, (struct sockaddr *)&address, sizeof address);
+        is_free = bind(mark, (struct sockaddr *)&address, sizeof address) == 0 &&
+                  bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
         close(fd);
-        if (result == 0) {
+        if (is_free) {
+            rig->marks[rig->n_marks++] = mark;
             return port;
         }
+        close(mark);
     }
 }
 
@@ -324,6 +335,9 @@ static inline void rig_done(struct rig *rig)
     ck_assert(uv_run(&rig->loop, UV_RUN_DEFAULT) == 0);
     ck_assert(uv_loop_close(&rig->loop) == 0);
     close(rig->log_fd);
+    while (rig->n_marks > 0) {
+        close(rig->marks[--rig->n_marks]);
+    }
 }
 
 /* How many log lines have this text. */
