@@ -3,12 +3,12 @@
 #include "loquet.h"
 
 #include "lq_check.h"
+#include "lq_lookup.h"
 #include "lq_mem.h"
 #include "lq_ticket.h"
 #include "lq_time.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -59,19 +59,6 @@ static void set_why(struct loquet_why *why, const char *text)
     why->endpoint[0] = '\0';
 }
 
-/* Starts the worker with all signals blocked: they are for the program's own threads. */
-static int start_worker(struct loquet_client *client)
-{
-    sigset_t all, before;
-    int code;
-
-    LQ_CHECK(sigfillset(&all) == 0);
-    LQ_CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
-    code = pthread_create(&client->worker, NULL, lq_worker_main, client);
-    LQ_CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
-    return code;
-}
-
 static struct loquet_client *make(void)
 {
     struct loquet_client *client = lq_calloc(1, sizeof *client);
@@ -96,7 +83,7 @@ static void close_fd(int fd)
     }
 }
 
-void lq_client_free(struct loquet_client *client)
+static void free_client(struct loquet_client *client)
 {
     close_fd(client->alarm_fd);
     close_fd(client->wake_fd);
@@ -118,7 +105,7 @@ static bool set_up(struct loquet_client *client, const char *endpoints, struct l
     if (lq_driver_set_endpoints(&client->driver, endpoints, ret_why) != LOQUET_ALIVE) {
         return false;
     }
-    code = start_worker(client);
+    code = lq_client_start_thread(&client->worker, lq_worker_main, client);
     if (code != 0) {
         set_why(ret_why, "no thread can be had");
     }
@@ -132,7 +119,7 @@ struct loquet_client *loquet_open(const char *endpoints, struct loquet_why *ret_
 
     if (!set_up(client, endpoints, ret_why == NULL ? &unused : ret_why)) {
         lq_driver_done(&client->driver);
-        lq_client_free(client);
+        free_client(client);
         return NULL;
     }
     return client;
@@ -140,13 +127,18 @@ struct loquet_client *loquet_open(const char *endpoints, struct loquet_why *ret_
 
 /* ---- Closing. */
 
-/* Waits for the callers, which go on by themselves, and finishes what else is left in the time that
- * there is for it. */
-static void finish(struct loquet_client *client)
+/* They go on by themselves. */
+static void wait_for_callers(struct loquet_client *client)
 {
     while (client->n_inside > 0) {
         (void)pthread_cond_wait(&client->changed, &client->mutex);
     }
+}
+
+/* Finishes what the callers leave in the time that there is for it. */
+static void finish(struct loquet_client *client)
+{
+    wait_for_callers(client);
     while (!lq_core_is_idle(client->driver.cluster.core) &&
            lq_time_now_ms() < client->close_by_ms) {
         if (client->polling) {
@@ -179,50 +171,36 @@ static void shut(struct loquet_client *client)
 
 void loquet_close(struct loquet_client *client)
 {
-    pthread_t worker;
-    bool orphaned;
-
     if (client == NULL) {
         return;
     }
     lq_client_lock(client);
-    worker = client->worker;
     shut(client);
     finish(client);
-    orphaned = client->orphaned = client->looking_up;
-    if (!orphaned) {
-        LQ_CHECK(pthread_mutex_unlock(&client->mutex) == 0);
-        (void)pthread_join(worker, NULL); /* after its callback, if one runs */
-        lq_client_lock(client);
-    }
+    LQ_CHECK(pthread_mutex_unlock(&client->mutex) == 0);
+    (void)pthread_join(client->worker, NULL); /* after its callback, if one runs */
+    lq_client_lock(client);
+    wait_for_callers(client);
+    lq_lookup_forget(client);
     detach_tickets(client);
     lq_driver_done(&client->driver);
     LQ_CHECK(pthread_mutex_unlock(&client->mutex) == 0);
-    if (orphaned) {
-        (void)pthread_detach(worker);
-    } else {
-        lq_client_free(client);
-    }
+    free_client(client);
 }
 
 /* ---- Calls. */
 
-/* The gate in the caller's own thread: it may have been woken late. What must not be handed over
- * any more is released, without waiting for that. */
+/* The gate in the caller's own thread: it may have been woken late, or the client is being closed
+ * meanwhile. What must not be handed over any more is released, without waiting for that. */
 static bool is_late(struct loquet_client *client, const struct lq_order *acquire,
                     uint64_t deadline_ms, struct lq_outcome *outcome, struct loquet_why *ret_why)
 {
     uint64_t now_ms = lq_time_now_ms();
-    struct lq_order release = {.goal = LQ_GOAL_RELEASE,
-                               .key = acquire->key,
-                               .key_len = acquire->key_len,
-                               .token = outcome->token,
-                               .deadline_ms = now_ms + LQ_UNDO_MS};
 
-    if (now_ms < deadline_ms && now_ms < outcome->ends_ms) {
+    if (now_ms < deadline_ms && now_ms < outcome->ends_ms && !client->closing) {
         return false;
     }
-    (void)lq_driver_submit(&client->driver, &release, ret_why);
+    lq_core_give_back(client->driver.cluster.core, acquire, outcome->token, now_ms);
     lq_client_turn(client);
     outcome->result = LOQUET_INDETERMINATE;
     outcome->why = LQ_WHY_LATE;
@@ -272,7 +250,8 @@ enum loquet_result loquet_acquire(struct loquet_client *client,
         set_why(why, "it was given up");
         result = LOQUET_TIMEOUT;
     } else {
-        result = lq_client_run(client, &order, request->cancel, &outcome, why);
+        const struct lq_tie tie = {.cancel = request->cancel};
+        result = lq_client_run(client, &order, &tie, &outcome, why);
     }
     if (result == LOQUET_ACQUIRED && is_late(client, &order, now_ms + limit_ms, &outcome, why)) {
         result = LOQUET_INDETERMINATE;

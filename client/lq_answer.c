@@ -5,18 +5,18 @@
 #include "lq_client_limits.h"
 #include "lq_client_planted.h"
 #include "lq_core_impl.h"
+#include "lq_plan.h"
 
 /* ---- Grants. */
 
-/* Begins a chore: gives a grant back that nobody may have. It goes on until the lease is over. */
-static void give_back(struct lq_core *core, const struct lq_request *request, uint64_t token,
-                      uint64_t now_ms)
+void lq_core_give_back(struct lq_core *core, const struct lq_order *acquire, uint64_t token,
+                       uint64_t now_ms)
 {
     uint64_t most_ms = core->is_shut ? LQ_UNDO_MS : LQ_TRANSPORT_MS;
-    uint64_t until_ms = now_ms + lq_earlier((uint64_t)request->lease_s * 1000, most_ms);
+    uint64_t until_ms = now_ms + lq_earlier((uint64_t)acquire->lease_s * 1000, most_ms);
     struct lq_order order = {.goal = LQ_GOAL_RELEASE,
-                             .key = request->key,
-                             .key_len = request->key_len,
+                             .key = acquire->key,
+                             .key_len = acquire->key_len,
                              .token = token,
                              .deadline_ms = until_ms,
                              .redial_until_ms = until_ms};
@@ -24,6 +24,15 @@ static void give_back(struct lq_core *core, const struct lq_request *request, ui
     if (!LQ_PLANTED(LQ_PLANT_CLIENT_NO_CHORE)) {
         (void)lq_ask_begin(core, &order, LQ_ROLE_CHORE, now_ms);
     }
+}
+
+static void give_back(struct lq_core *core, const struct lq_request *request, uint64_t token,
+                      uint64_t now_ms)
+{
+    struct lq_order acquire = {
+        .key = request->key, .key_len = request->key_len, .lease_s = request->lease_s};
+
+    lq_core_give_back(core, &acquire, token, now_ms);
 }
 
 void lq_ask_late(struct lq_core *core, struct lq_request *request, uint64_t now_ms)
@@ -40,11 +49,10 @@ static bool is_in_time(const struct lq_request *request, uint64_t now_ms)
 }
 
 /* The end of a lease of which the caller can be sure: counted from the sending of the frame that
- * began it, and shortened for clocks that run at different rates (design, section 10). */
+ * began it. */
 static uint64_t lease_end(const struct lq_request *request)
 {
-    uint64_t lease_ms = (uint64_t)request->lease_s * 1000;
-    return request->rendered_ms + lease_ms * (100 - LQ_LEASE_MARGIN_PERCENT) / 100;
+    return request->rendered_ms + lq_plan_span_ms(request->lease_s);
 }
 
 static void granted(struct lq_core *core, struct lq_request *request, uint64_t token,
@@ -114,6 +122,7 @@ static void not_granted(struct lq_core *core, struct lq_request *request, uint8_
 
 static void renewed(struct lq_core *core, struct lq_request *request, uint64_t now_ms)
 {
+    request->outcome.n_stray--;
     request->outcome.sent_ms = request->rendered_ms;
     request->outcome.ends_ms = lease_end(request);
     request->outcome.why = LQ_WHY_NOTHING;
@@ -209,6 +218,7 @@ void lq_ask_refused(struct lq_core *core, struct lq_request *request, uint64_t n
                     const struct lq_fault *fault)
 {
     note_fault(request, fault);
+    request->outcome.n_stray -= request->step == LQ_OP_RENEW;
     if (request->goal == LQ_GOAL_ACQUIRE) {
         unconfirmed(core, request, now_ms);
     } else {

@@ -260,6 +260,7 @@ void lq_ask_sent(struct lq_core *core, struct lq_request *request)
 
     outcome->repeated = outcome->maybe_sent && request->goal != LQ_GOAL_ACQUIRE;
     outcome->maybe_sent = true;
+    outcome->n_stray += request->step == LQ_OP_RENEW;
     outcome->address = request->channel->address;
     request->phase = LQ_PHASE_SENT;
     request->move_ms = lq_ask_move_ms(request, request->rendered_ms);

@@ -2,10 +2,12 @@
 #include "lq_client.h"
 
 #include "lq_check.h"
+#include "lq_lookup.h"
 #include "lq_mem.h"
 #include "lq_ticket.h"
 #include "lq_time.h"
 
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -17,10 +19,26 @@
 struct lq_caller {
     struct lq_list in_client, in_cancel;
     struct lq_request *request;
+    struct lq_hold *hold; /* NULL: none */
+    enum lq_goal goal;
+    uint32_t lease_s;
+    uint64_t began_ms;
     struct lq_outcome outcome;
     bool over, sleeping, polling;
     pthread_cond_t outcome_came;
 };
+
+int lq_client_start_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument)
+{
+    sigset_t all, before;
+    int code;
+
+    LQ_CHECK(sigfillset(&all) == 0);
+    LQ_CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
+    code = pthread_create(ret_thread, NULL, run, argument);
+    LQ_CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return code;
+}
 
 void lq_client_lock(struct loquet_client *client)
 {
@@ -95,6 +113,30 @@ static void set_alarm(struct loquet_client *client)
     }
 }
 
+/* The caller's lock begins to be released or renewed. */
+static void begin_on_hold(struct loquet_client *client, const struct lq_caller *caller)
+{
+    struct lq_core *core = client->driver.cluster.core;
+
+    if (caller->goal == LQ_GOAL_RELEASE) {
+        lq_hold_begin_release(caller->hold, core);
+    } else {
+        lq_hold_begin_renewal(caller->hold, core, caller->lease_s, caller->began_ms);
+    }
+}
+
+static void end_on_hold(struct loquet_client *client, const struct lq_caller *caller)
+{
+    struct lq_core *core = client->driver.cluster.core;
+
+    if (caller->goal == LQ_GOAL_RELEASE) {
+        lq_hold_end_release(caller->hold, caller->outcome.result);
+    } else {
+        lq_hold_end_renewal(caller->hold, core, caller->lease_s, caller->began_ms,
+                            &caller->outcome);
+    }
+}
+
 static void deliver(struct loquet_client *client, const struct lq_outcome *outcome)
 {
     struct lq_caller *caller = outcome->user;
@@ -104,6 +146,9 @@ static void deliver(struct loquet_client *client, const struct lq_outcome *outco
     }
     caller->outcome = *outcome;
     caller->over = true;
+    if (caller->hold != NULL) {
+        end_on_hold(client, caller);
+    }
     lq_list_remove(&caller->in_client);
     lq_list_remove(&caller->in_cancel);
     if (caller->sleeping) {
@@ -132,9 +177,9 @@ void lq_client_turn(struct loquet_client *client)
         }
     } while (lq_driver_due_ms(driver) == 0 && ++rounds < ROUNDS_PER_TURN);
     if (lq_core_wants_lookup(core)) {
-        client->lookup_due = true;
+        lq_lookup_start(client);
     }
-    if (client->lookup_due || !lq_list_is_empty(&client->lost)) {
+    if (!lq_list_is_empty(&client->lost)) {
         lq_client_nudge(client);
     }
     if (driver->changes != client->polled_changes) {
@@ -181,11 +226,41 @@ static void wait_for(struct loquet_client *client, struct lq_caller *caller)
     }
 }
 
+void lq_client_enter(struct loquet_client *client)
+{
+    client->n_inside++;
+}
+
+void lq_client_leave(struct loquet_client *client)
+{
+    if (--client->n_inside == 0 && client->closing) {
+        (void)pthread_cond_broadcast(&client->changed);
+    }
+}
+
+/* Ties a call that was submitted to what it is about. */
+static void tie_caller(struct loquet_client *client, struct lq_caller *caller,
+                       const struct lq_tie *tie)
+{
+    lq_list_append(&client->callers, &caller->in_client);
+    lq_list_init(&caller->in_cancel);
+    if (tie != NULL && tie->cancel != NULL) {
+        lq_list_append(&tie->cancel->callers, &caller->in_cancel);
+    }
+    if (tie != NULL && tie->hold != NULL) {
+        caller->hold = tie->hold;
+        begin_on_hold(client, caller);
+    }
+}
+
 enum loquet_result lq_client_run(struct loquet_client *client, struct lq_order *order,
-                                 struct loquet_cancel *cancel, struct lq_outcome *ret_outcome,
+                                 const struct lq_tie *tie, struct lq_outcome *ret_outcome,
                                  struct loquet_why *ret_why)
 {
-    struct lq_caller caller = {.outcome_came = PTHREAD_COND_INITIALIZER};
+    struct lq_caller caller = {.outcome_came = PTHREAD_COND_INITIALIZER,
+                               .goal = order->goal,
+                               .lease_s = order->lease_s,
+                               .began_ms = lq_time_now_ms()};
     struct loquet_why unused;
 
     ret_why = ret_why == NULL ? &unused : ret_why;
@@ -194,18 +269,12 @@ enum loquet_result lq_client_run(struct loquet_client *client, struct lq_order *
     if (caller.request == NULL) {
         return LOQUET_INVALID;
     }
-    client->n_inside++;
-    lq_list_append(&client->callers, &caller.in_client);
-    lq_list_init(&caller.in_cancel);
-    if (cancel != NULL) {
-        lq_list_append(&cancel->callers, &caller.in_cancel);
-    }
+    lq_client_enter(client);
+    tie_caller(client, &caller, tie);
     lq_client_turn(client);
     wait_for(client, &caller);
     (void)pthread_cond_destroy(&caller.outcome_came);
-    if (--client->n_inside == 0 && client->closing) {
-        (void)pthread_cond_broadcast(&client->changed);
-    }
+    lq_client_leave(client);
     *ret_outcome = caller.outcome;
     lq_cluster_explain(&client->driver.cluster, ret_outcome, ret_why);
     return ret_outcome->result;

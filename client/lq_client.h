@@ -13,8 +13,8 @@
  *
  * The worker is the client's own thread (lq_worker.c). It rests while nobody waits, or a caller
  * polls; polls for callers that sleep and for what happens by itself (renewals, releases of late
- * grants); runs callbacks and looks names up, both without the mutex. While it is busy with those,
- * a caller polls in its place.
+ * grants); runs callbacks, without the mutex. While it is busy with those, a caller polls in its
+ * place. Names are looked up again in a thread of their own (lq_lookup.h), which may take its time.
  *
  * The alarm is one for all: it is set to the earliest time at which something is due, but not moved
  * to a later one before it rings; so requests that are answered in time cost no system call here.
@@ -26,6 +26,8 @@
 #include "lq_list.h"
 
 #include <pthread.h>
+
+struct lq_lookup;
 
 struct loquet_client {
     pthread_mutex_t mutex; /* guards all of this, and the client's tickets and cancels */
@@ -42,15 +44,14 @@ struct loquet_client {
     struct lq_list tickets;
 
     pthread_t worker;
-    bool resting;        /* it waits to be nudged */
-    bool busy;           /* it won't poll for now: runs a callback, looks up, has ended */
-    bool looking_up;     /* the latter may take long */
-    bool lookup_due;     /* it has to */
-    struct lq_list lost; /* tickets whose callback it has to run */
+    bool resting;                   /* it waits to be nudged */
+    bool busy;                      /* it won't poll for now: runs a callback, or has ended */
+    struct lq_list lost;            /* tickets whose callback it has to run */
     struct loquet_ticket *informed; /* whose callback runs now */
 
+    struct lq_lookup *lookup; /* of names, under way; NULL: none */
+
     bool closing;
-    bool orphaned;          /* closed while the worker looked up: it frees what is left */
     uint64_t close_by_ms;   /* what is left to do may take until then; LQ_NEVER before */
     pthread_cond_t changed; /* a call or a callback is over, or the worker has ended */
 };
@@ -60,6 +61,12 @@ struct loquet_cancel {
     struct loquet_client *client;
     struct lq_list callers; /* with it, under way */
     bool fired;
+};
+
+/* What else a call is about. NULL: nothing. */
+struct lq_tie {
+    struct loquet_cancel *cancel;
+    struct lq_hold *hold; /* is released or renewed: learns the outcome in the turn that has it */
 };
 
 /* Takes the mutex, and gives it back after seeing to it that somebody polls if anybody waits. */
@@ -73,11 +80,15 @@ void lq_client_turn(struct loquet_client *client);
 /* Polls once, without the mutex meanwhile, and does a turn. Nobody else may be polling. */
 void lq_client_poll(struct loquet_client *client);
 
-/* Submits and waits for the outcome, without the mutex for most of the time. `cancel` may be NULL.
- * Returns the outcome's result, or INVALID without outcome; fills `ret_why` (or NULL). */
+/* Submits and waits for the outcome, without the mutex for most of the time. Returns the outcome's
+ * result, or INVALID without outcome; fills `ret_why` (or NULL). */
 enum loquet_result lq_client_run(struct loquet_client *client, struct lq_order *order,
-                                 struct loquet_cancel *cancel, struct lq_outcome *ret_outcome,
+                                 const struct lq_tie *tie, struct lq_outcome *ret_outcome,
                                  struct loquet_why *ret_why);
+
+/* Between these two the client is not freed by a loquet_close in another thread. */
+void lq_client_enter(struct loquet_client *client);
+void lq_client_leave(struct loquet_client *client);
 
 /* Whether anybody waits for bytes. */
 bool lq_client_has_to_poll(const struct loquet_client *client);
@@ -85,10 +96,11 @@ bool lq_client_has_to_poll(const struct loquet_client *client);
 /* Makes the worker look for work. */
 void lq_client_nudge(struct loquet_client *client);
 
+/* Starts a thread with all signals blocked: they are for the program's own threads. Returns what
+ * pthread_create does. */
+int lq_client_start_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument);
+
 /* The worker (lq_worker.c), a thread's function; `argument` is the client. */
 void *lq_worker_main(void *argument);
-
-/* Frees what is left of a client whose driver is done and which no thread knows any more. */
-void lq_client_free(struct loquet_client *client);
 
 #endif

@@ -83,6 +83,8 @@ struct lq_outcome {
     uint64_t ends_ms;      /* ACQUIRED, RENEWED: conservative end of the lease; else 0 */
     bool repeated;         /* R, K: was sent more than once, so NOT_HELD may be its own doing */
     bool maybe_sent;       /* some byte of the request may have reached a server */
+    unsigned n_stray;      /* renewals (K) of it that were sent and not answered: they may be
+                              executed yet, and then count from that time */
     enum lq_why why;
     uint8_t error_code; /* ERROR_FRAME: enum lq_wire_error */
     int code;           /* DIAL, BROKEN: errno, 0: no answer */
@@ -121,6 +123,10 @@ void lq_core_trouble(const struct lq_request *request, struct lq_outcome *ret_ou
 /* The gate: the next request that is over, in the order in which they ended; false when there is
  * none. A grant that comes here after its deadline, or its lease, is not handed over (duty 5). */
 bool lq_core_take(struct lq_core *core, uint64_t now_ms, struct lq_outcome *ret_outcome);
+
+/* Begins a chore: gives a grant back that nobody may have. It goes on until the lease is over. */
+void lq_core_give_back(struct lq_core *core, const struct lq_order *acquire, uint64_t token,
+                       uint64_t now_ms);
 
 /* Ends all: acquires are given up, new orders end with CLOSED, others get LQ_CANCEL_MARGIN_MS,
  * leases are renewed no longer, chores may finish. Idempotent. */
@@ -195,10 +201,21 @@ uint64_t lq_core_due_ms(const struct lq_core *core);
 /* One lock that is renewed; the caller's memory, its fields the core's. */
 struct lq_lease;
 
-/* Renews the lock from now on. `ends_ms` is its conservative end, `sent_ms` when its lease began at
- * the earliest. The key is copied. */
+/* What is known of the lease of a lock that is held. */
+struct lq_known {
+    uint64_t sent_ms; /* when it began, at the earliest */
+    uint64_t ends_ms; /* its conservative end */
+    uint32_t stray_s; /* the shortest lease of a stray renewal, which may begin at any time yet, in
+                         place of a longer one; UINT32_MAX: there is none */
+};
+
+/* Renews the lock from now on. The key is copied. */
 void lq_core_keep(struct lq_core *core, struct lq_lease *lease, const struct lq_order *lock,
-                  uint64_t sent_ms, uint64_t ends_ms);
+                  const struct lq_known *known);
+
+/* The caller renews the lock that is kept, for a lease that may be shorter: until `lost_ms` is
+ * LQ_NEVER again, it is not renewed by itself, and counts as lost then at the latest. */
+void lq_core_cap(struct lq_core *core, struct lq_lease *lease, uint64_t lost_ms);
 
 /* No longer. Nothing when it is not kept. */
 void lq_core_unkeep(struct lq_core *core, struct lq_lease *lease);

@@ -105,6 +105,18 @@ void lq_endpoints_add(struct lq_endpoints *endpoints, size_t i, const struct add
     }
 }
 
+void lq_endpoints_add_old(struct lq_endpoints *endpoints, size_t i, const struct lq_endpoints *old)
+{
+    size_t room = LQ_ADDRESSES_MAX - endpoints->n_addresses - (endpoints->n - 1 - i);
+
+    for (size_t j = 0; j < old->n_addresses && room > 0; j++) {
+        if (old->addresses[j].endpoint == i) {
+            endpoints->addresses[endpoints->n_addresses++] = old->addresses[j];
+            room--;
+        }
+    }
+}
+
 /* Looks one endpoint up. Returns an EAI code. */
 static int resolve_one(struct lq_endpoints *endpoints, size_t i, int flags)
 {
@@ -135,10 +147,13 @@ size_t lq_endpoints_resolve_numbers(struct lq_endpoints *endpoints)
 
 bool lq_endpoints_resolve(struct lq_endpoints *endpoints, char *ret_error, size_t error_cap)
 {
+    const struct lq_endpoints old = *endpoints;
+
     endpoints->n_addresses = 0;
     for (size_t i = 0; i < endpoints->n; i++) {
         int code = resolve_one(endpoints, i, 0);
         if (code != 0) {
+            lq_endpoints_add_old(endpoints, i, &old);
             (void)snprintf(ret_error, error_cap, "no address for host '%.80s': %s",
                            endpoints->items[i].host, gai_strerror(code));
         }

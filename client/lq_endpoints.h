@@ -50,6 +50,9 @@ size_t lq_endpoints_resolve_numbers(struct lq_endpoints *endpoints);
  * be called in the order of the endpoints, with `n_addresses` 0 at first. */
 void lq_endpoints_add(struct lq_endpoints *endpoints, size_t i, const struct addrinfo *found);
 
+/* Nothing was found for endpoint `i`: adds the addresses that it had. */
+void lq_endpoints_add_old(struct lq_endpoints *endpoints, size_t i, const struct lq_endpoints *old);
+
 /* Writes "HOST:PORT" of endpoint `i`. */
 void lq_endpoints_text(const struct lq_endpoints *endpoints, size_t i, char *ret_text, size_t cap);
 

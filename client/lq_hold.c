@@ -1,6 +1,5 @@
 #include "lq_hold.h"
 
-#include "lq_client_limits.h"
 #include "lq_mem.h"
 
 #include <string.h>
@@ -9,6 +8,8 @@ void lq_hold_init(struct lq_hold *hold, const char *key, size_t key_len, uint64_
 {
     memset(hold, 0, sizeof *hold);
     hold->token = token;
+    hold->known.stray_s = UINT32_MAX;
+    hold->cap_ms = LQ_NEVER;
     hold->key_len = key_len;
     hold->key = lq_malloc(key_len + 1);
     memcpy(hold->key, key, key_len);
@@ -28,7 +29,19 @@ struct lq_order lq_hold_order(const struct lq_hold *hold, enum lq_goal goal, uin
                              .key_len = hold->key_len,
                              .token = hold->token,
                              .lease_s = hold->lease_s,
-                             .deadline_ms = deadline_ms};
+                             .deadline_ms = deadline_ms,
+                             .redial_until_ms = deadline_ms};
+}
+
+static uint32_t shorter(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A renewal for so long may be executed at any time yet. */
+static void note_stray(struct lq_hold *hold, uint32_t lease_s)
+{
+    hold->known.stray_s = shorter(hold->known.stray_s, lease_s);
 }
 
 void lq_hold_granted(struct lq_hold *hold, uint32_t lease_s, const struct lq_outcome *outcome)
@@ -36,8 +49,11 @@ void lq_hold_granted(struct lq_hold *hold, uint32_t lease_s, const struct lq_out
     hold->token = outcome->token;
     hold->owner = outcome->owner;
     hold->lease_s = lease_s;
-    hold->sent_ms = outcome->sent_ms;
-    hold->ends_ms = outcome->ends_ms;
+    hold->known.sent_ms = outcome->sent_ms;
+    hold->known.ends_ms = outcome->ends_ms;
+    if (outcome->n_stray > 0) {
+        note_stray(hold, lease_s);
+    }
 }
 
 /* ---- Automatic renewal. */
@@ -47,7 +63,8 @@ static void keep(struct lq_hold *hold, struct lq_core *core)
     struct lq_order lock = lq_hold_order(hold, LQ_GOAL_RENEW, 0);
 
     hold->kept = true;
-    lq_core_keep(core, &hold->lease, &lock, hold->sent_ms, hold->ends_ms);
+    lq_core_keep(core, &hold->lease, &lock, &hold->known);
+    lq_core_cap(core, &hold->lease, lq_plan_kill_ms(hold->renewing_s, hold->cap_ms));
 }
 
 bool lq_hold_keep(struct lq_hold *hold, struct lq_core *core, uint64_t now_ms)
@@ -63,46 +80,82 @@ void lq_hold_unkeep(struct lq_hold *hold, struct lq_core *core)
 {
     if (hold->kept) {
         hold->kept = false;
-        hold->ends_ms = hold->lease.plan.ends_ms;
+        hold->known.ends_ms = hold->lease.plan.ends_ms;
         lq_core_unkeep(core, &hold->lease);
+        note_stray(hold, hold->lease.stray_s);
     }
 }
 
-void lq_hold_lose(struct lq_hold *hold)
+void lq_hold_lose(struct lq_hold *hold, enum loquet_loss loss)
 {
     hold->kept = false;
     hold->lost = true;
+    hold->gone |= loss == LOQUET_LOSS_CERTAIN;
+    note_stray(hold, hold->lease.stray_s);
 }
 
 /* ---- Requests. */
 
-static void change_lease(struct lq_hold *hold, struct lq_core *core, uint64_t sent_ms,
-                         uint64_t ends_ms)
+void lq_hold_begin_renewal(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
+                           uint64_t now_ms)
+{
+    if (hold->n_renewing > 0) { /* nobody knows which will be executed last */
+        note_stray(hold, shorter(lease_s, hold->renewing_s));
+    }
+    hold->renewing_s = hold->n_renewing > 0 ? shorter(lease_s, hold->renewing_s) : lease_s;
+    hold->n_renewing++;
+    hold->cap_ms = lq_earlier(hold->cap_ms, now_ms + lq_plan_span_ms(lease_s));
+    lq_core_cap(core, &hold->lease, lq_plan_kill_ms(hold->renewing_s, hold->cap_ms));
+}
+
+static void renewed(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
+                    const struct lq_outcome *outcome)
 {
     bool kept = hold->kept;
 
-    lq_hold_unkeep(hold, core);
-    hold->sent_ms = sent_ms;
-    hold->ends_ms = ends_ms;
+    lq_hold_unkeep(hold, core); /* a renewal of its own, not answered, becomes a stray */
+    if (outcome->n_stray > 0) {
+        note_stray(hold, lease_s);
+    }
+    hold->lost = hold->gone; /* whatever else was feared */
+    hold->lease_s = lease_s;
+    if (outcome->sent_ms > hold->known.sent_ms) { /* another one may have been answered before */
+        hold->known.sent_ms = outcome->sent_ms;
+    }
+    hold->known.ends_ms =
+        hold->known.sent_ms + lq_plan_span_ms(shorter(lease_s, hold->known.stray_s));
     if (kept) {
         keep(hold, core);
     }
 }
 
-void lq_hold_renewed(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
-                     uint64_t began_ms, const struct lq_outcome *outcome)
+/* A renewal may have taken effect, or may do so. */
+static void doubted(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s, uint64_t began_ms)
 {
-    uint64_t shortest_ms = began_ms + (uint64_t)lease_s * 10 * (100 - LQ_LEASE_MARGIN_PERCENT);
+    bool kept = hold->kept;
 
+    lq_hold_unkeep(hold, core);
+    note_stray(hold, lease_s);
+    hold->known.ends_ms = lq_earlier(hold->known.ends_ms, began_ms + lq_plan_span_ms(lease_s));
+    if (kept) {
+        keep(hold, core);
+    }
+}
+
+void lq_hold_end_renewal(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
+                         uint64_t began_ms, const struct lq_outcome *outcome)
+{
+    if (--hold->n_renewing == 0) {
+        hold->cap_ms = LQ_NEVER;
+        lq_core_cap(core, &hold->lease, LQ_NEVER);
+    }
     if (outcome->result == LOQUET_RENEWED) {
-        hold->lost = false; /* whatever was feared */
-        hold->lease_s = lease_s;
-        change_lease(hold, core, outcome->sent_ms, outcome->ends_ms);
+        renewed(hold, core, lease_s, outcome);
     } else if (outcome->result == LOQUET_NOT_HELD) {
         lq_hold_unkeep(hold, core);
-        hold->lost = true;
-    } else if (outcome->result == LOQUET_INDETERMINATE && shortest_ms < lq_hold_ends_ms(hold)) {
-        change_lease(hold, core, hold->sent_ms, shortest_ms); /* it may have taken effect */
+        hold->lost = hold->gone = true;
+    } else if (outcome->result == LOQUET_INDETERMINATE) {
+        doubted(hold, core, lease_s, began_ms);
     }
 }
 
@@ -127,7 +180,7 @@ uint64_t lq_hold_ends_ms(const struct lq_hold *hold)
     if (hold->lost || hold->released) {
         return 0;
     }
-    return hold->kept ? hold->lease.plan.ends_ms : hold->ends_ms;
+    return lq_earlier(hold->cap_ms, hold->kept ? hold->lease.plan.ends_ms : hold->known.ends_ms);
 }
 
 bool lq_hold_is_certain(const struct lq_hold *hold, uint64_t now_ms)

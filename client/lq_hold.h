@@ -8,12 +8,15 @@
 
 struct lq_hold {
     uint64_t token, owner; /* owner 0: unknown */
-    uint64_t sent_ms;      /* when the lease began, at the earliest */
-    uint64_t ends_ms;      /* its conservative end; 0: unknown. While it is kept, the lease knows */
+    struct lq_known known; /* ends_ms 0: nothing. While it is kept, the lease knows better */
     uint32_t lease_s;
     bool kept;
     bool lost, released;
+    bool gone;            /* the server said so: whatever it said before and comes later is past */
     unsigned n_releasing; /* releases under way */
+    unsigned n_renewing; /* renewals by the caller under way, at least the shortest of them being */
+    uint32_t renewing_s; /* for so long, and so the lease may end then */
+    uint64_t cap_ms;     /* LQ_NEVER: there are none */
     struct lq_lease lease;
     size_t key_len;
     char *key; /* zero-terminated */
@@ -38,11 +41,16 @@ bool lq_hold_keep(struct lq_hold *hold, struct lq_core *core, uint64_t now_ms);
 void lq_hold_unkeep(struct lq_hold *hold, struct lq_core *core);
 
 /* It was kept, and is lost. */
-void lq_hold_lose(struct lq_hold *hold);
+void lq_hold_lose(struct lq_hold *hold, enum loquet_loss loss);
 
-/* A renewal that began at `began_ms` is over. */
-void lq_hold_renewed(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
-                     uint64_t began_ms, const struct lq_outcome *outcome);
+/* A renewal by the caller begins; it may take effect at any time from `now_ms` on. Meanwhile it is
+ * not renewed by itself. */
+void lq_hold_begin_renewal(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
+                           uint64_t now_ms);
+
+/* One that began at `began_ms` is over. */
+void lq_hold_end_renewal(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
+                         uint64_t began_ms, const struct lq_outcome *outcome);
 
 /* A release begins, and ends. */
 void lq_hold_begin_release(struct lq_hold *hold, struct lq_core *core);

@@ -9,10 +9,33 @@
 #include <string.h>
 
 /* When there is something to do. */
+static bool may_renew(const struct lq_lease *lease)
+{
+    return lease->renewal == NULL && lease->lost_ms == LQ_NEVER;
+}
+
+static uint64_t kill_ms(const struct lq_lease *lease)
+{
+    return lq_earlier(lease->plan.lease_kill_ms, lease->lost_ms);
+}
+
 static uint64_t due_ms(const struct lq_lease *lease)
 {
-    uint64_t renew_ms = lease->renewal == NULL ? lease->plan.renew_ms : LQ_NEVER;
-    return lq_earlier(renew_ms, lease->plan.lease_kill_ms);
+    return lq_earlier(may_renew(lease) ? lease->plan.renew_ms : LQ_NEVER, kill_ms(lease));
+}
+
+/* Renewals of its own were sent and not answered. */
+static void note_stray(struct lq_lease *lease, const struct lq_outcome *outcome)
+{
+    if (outcome->n_stray > 0 && lease->lease_s < lease->stray_s) {
+        lease->stray_s = lease->lease_s;
+    }
+}
+
+/* The lease that it has for certain. */
+static uint32_t certain_s(const struct lq_lease *lease)
+{
+    return lease->lease_s < lease->stray_s ? lease->lease_s : lease->stray_s;
 }
 
 /* Takes it from the core's hands, but for the list of lost ones. */
@@ -21,6 +44,7 @@ static void stop(struct lq_core *core, struct lq_lease *lease)
     LQ_CHECK(lease->state == LQ_LEASE_KEPT);
     lq_heap_remove(&core->leases, &lease->timer);
     if (lease->renewal != NULL) {
+        note_stray(lease, &lease->renewal->outcome);
         lq_ask_disown(core, lease->renewal);
         lease->renewal = NULL;
     }
@@ -38,7 +62,7 @@ static void lose(struct lq_core *core, struct lq_lease *lease, enum loquet_loss 
 }
 
 void lq_core_keep(struct lq_core *core, struct lq_lease *lease, const struct lq_order *lock,
-                  uint64_t sent_ms, uint64_t ends_ms)
+                  const struct lq_known *known)
 {
     LQ_CHECK(lease->state == LQ_LEASE_FREE && lock->lease_s >= 1);
     if (core->is_shut) {
@@ -49,11 +73,21 @@ void lq_core_keep(struct lq_core *core, struct lq_lease *lease, const struct lq_
                                .key_len = lock->key_len,
                                .token = lock->token,
                                .lease_s = lock->lease_s,
+                               .stray_s = known->stray_s,
+                               .lost_ms = LQ_NEVER,
                                .state = LQ_LEASE_KEPT};
     memcpy(lease->key, lock->key, lock->key_len);
     lq_list_init(&lease->link);
-    lq_plan_init(&lease->plan, lock->lease_s, sent_ms, ends_ms);
+    lq_plan_init(&lease->plan, certain_s(lease), known->sent_ms, known->ends_ms);
     lq_heap_insert(&core->leases, &lease->timer, due_ms(lease));
+}
+
+void lq_core_cap(struct lq_core *core, struct lq_lease *lease, uint64_t lost_ms)
+{
+    if (lease->state == LQ_LEASE_KEPT) {
+        lease->lost_ms = lost_ms;
+        lq_heap_move(&core->leases, &lease->timer, due_ms(lease));
+    }
 }
 
 void lq_lease_end(struct lq_core *core, struct lq_lease *lease)
@@ -78,7 +112,7 @@ void lq_core_unkeep(struct lq_core *core, struct lq_lease *lease)
 
 static void renew(struct lq_core *core, struct lq_lease *lease, uint64_t now_ms)
 {
-    uint64_t until_ms = lq_earlier(now_ms + LQ_TRANSPORT_MS, lease->plan.lease_kill_ms);
+    uint64_t until_ms = lq_earlier(now_ms + LQ_TRANSPORT_MS, kill_ms(lease));
     struct lq_order order = {.goal = LQ_GOAL_RENEW,
                              .key = lease->key,
                              .key_len = lease->key_len,
@@ -94,9 +128,9 @@ static void renew(struct lq_core *core, struct lq_lease *lease, uint64_t now_ms)
 
 void lq_lease_tick(struct lq_core *core, struct lq_lease *lease, uint64_t now_ms)
 {
-    if (now_ms >= lease->plan.lease_kill_ms) {
+    if (now_ms >= kill_ms(lease)) {
         lose(core, lease, LOQUET_LOSS_POSSIBLE);
-    } else if (lease->renewal == NULL && now_ms >= lease->plan.renew_ms) {
+    } else if (may_renew(lease) && now_ms >= lease->plan.renew_ms) {
         renew(core, lease, now_ms);
     }
 }
@@ -109,8 +143,11 @@ void lq_lease_over(struct lq_core *core, struct lq_lease *lease, const struct lq
         lose(core, lease, LOQUET_LOSS_CERTAIN);
         return;
     }
+    note_stray(lease, outcome);
     if (outcome->result == LOQUET_RENEWED) {
-        lq_plan_renewed(&lease->plan, lease->lease_s, outcome->sent_ms, outcome->ends_ms);
+        uint32_t span_s = certain_s(lease);
+        lq_plan_renewed(&lease->plan, span_s, outcome->sent_ms,
+                        outcome->sent_ms + lq_plan_span_ms(span_s));
     } else {
         lq_plan_retry(&lease->plan, lease->lease_s, now_ms);
     }

@@ -29,6 +29,8 @@ struct lq_lease {
     size_t key_len;
     uint64_t token;
     uint32_t lease_s;
+    uint32_t stray_s; /* see struct lq_known */
+    uint64_t lost_ms; /* see lq_core_cap */
     enum lq_lease_state state;
     enum loquet_loss loss; /* LOST */
 };

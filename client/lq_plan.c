@@ -10,15 +10,30 @@ static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
     return value > most ? most : value;
 }
 
+uint64_t lq_plan_span_ms(uint32_t lease_s)
+{
+    return (uint64_t)lease_s * 10 * (100 - LQ_LEASE_MARGIN_PERCENT);
+}
+
+uint64_t lq_plan_kill_ms(uint32_t lease_s, uint64_t ends_ms)
+{
+    uint64_t margin_ms =
+        clamp((uint64_t)lease_s * 100, LQ_KILL_MARGIN_MIN_MS, LQ_KILL_MARGIN_MAX_MS);
+
+    if (ends_ms == LQ_NEVER) {
+        return LQ_NEVER;
+    }
+    return ends_ms > margin_ms ? ends_ms - margin_ms : 0;
+}
+
 void lq_plan_renewed(struct lq_plan *plan, uint32_t lease_s, uint64_t sent_ms, uint64_t ends_ms)
 {
     uint64_t lease_ms = (uint64_t)lease_s * 1000;
-    uint64_t margin_ms = clamp(lease_ms / 10, LQ_KILL_MARGIN_MIN_MS, LQ_KILL_MARGIN_MAX_MS);
     uint64_t grace_ms = clamp(lease_ms / 5, LQ_GRACE_MIN_MS, LQ_GRACE_MAX_MS);
 
     plan->ends_ms = ends_ms;
     plan->renew_ms = sent_ms + lease_ms / 3;
-    plan->lease_kill_ms = ends_ms > margin_ms ? ends_ms - margin_ms : 0;
+    plan->lease_kill_ms = lq_plan_kill_ms(lease_s, ends_ms);
     plan->lease_term_ms = plan->lease_kill_ms > grace_ms ? plan->lease_kill_ms - grace_ms : 0;
 }
 

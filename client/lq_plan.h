@@ -29,6 +29,14 @@ struct lq_plan {
     bool termed; /* TERM was said */
 };
 
+/* How much of a lease its holder can be sure of: shortened for clocks that run at different rates
+ * (design, section 10). */
+uint64_t lq_plan_span_ms(uint32_t lease_s);
+
+/* When the work is made to end under a lease that ends, conservatively, at `ends_ms`; that may be
+ * LQ_NEVER. */
+uint64_t lq_plan_kill_ms(uint32_t lease_s, uint64_t ends_ms);
+
 /* A lease of `lease_s` seconds that began with a frame sent at `sent_ms` and ends, conservatively,
  * at `ends_ms`. Nothing else ends the work yet. */
 void lq_plan_init(struct lq_plan *plan, uint32_t lease_s, uint64_t sent_ms, uint64_t ends_ms);

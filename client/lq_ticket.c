@@ -29,8 +29,9 @@ struct loquet_ticket *lq_ticket_new(struct loquet_client *client, const char *ke
 
 void lq_ticket_lose(struct loquet_ticket *ticket, enum loquet_loss loss)
 {
-    lq_hold_lose(&ticket->hold);
+    lq_hold_lose(&ticket->hold, loss);
     ticket->loss = loss;
+    lq_list_remove(&ticket->in_lost); /* kept again, and lost again, before it was told */
     if (ticket->on_lost != NULL) {
         lq_list_append(&ticket->client->lost, &ticket->in_lost);
     }
@@ -63,6 +64,7 @@ bool loquet_keep(struct loquet_ticket *ticket, loquet_lost_fn *on_lost, void *co
     lq_client_lock(client);
     kept = !client->closing && lq_hold_keep(&ticket->hold, core_of(ticket), lq_time_now_ms());
     if (kept) {
+        lq_list_remove(&ticket->in_lost);
         ticket->on_lost = on_lost;
         ticket->context = context;
         lq_client_turn(client);
@@ -76,15 +78,15 @@ bool loquet_keep(struct loquet_ticket *ticket, loquet_lost_fn *on_lost, void *co
 enum loquet_result loquet_release(struct loquet_ticket *ticket, struct loquet_why *ret_why)
 {
     struct loquet_client *client = ticket->client;
+    const struct lq_tie tie = {.hold = &ticket->hold};
     struct lq_outcome outcome;
     struct lq_order order;
     enum loquet_result result;
 
     lq_client_lock(client);
+    lq_list_remove(&ticket->in_lost);
     order = lq_hold_order(&ticket->hold, LQ_GOAL_RELEASE, lq_time_now_ms() + LQ_TRANSPORT_MS);
-    lq_hold_begin_release(&ticket->hold, core_of(ticket));
-    result = lq_client_run(client, &order, NULL, &outcome, ret_why);
-    lq_hold_end_release(&ticket->hold, result);
+    result = lq_client_run(client, &order, &tie, &outcome, ret_why);
     lq_client_unlock(client);
     return result;
 }
@@ -93,19 +95,15 @@ enum loquet_result loquet_renew(struct loquet_ticket *ticket, uint32_t lease_s,
                                 struct loquet_why *ret_why)
 {
     struct loquet_client *client = ticket->client;
-    uint64_t now_ms = lq_time_now_ms();
+    const struct lq_tie tie = {.hold = &ticket->hold};
     struct lq_outcome outcome;
     struct lq_order order;
     enum loquet_result result;
 
     lq_client_lock(client);
-    order = lq_hold_order(&ticket->hold, LQ_GOAL_RENEW, now_ms + LQ_TRANSPORT_MS);
+    order = lq_hold_order(&ticket->hold, LQ_GOAL_RENEW, lq_time_now_ms() + LQ_TRANSPORT_MS);
     order.lease_s = lease_s;
-    result = lq_client_run(client, &order, NULL, &outcome, ret_why);
-    if (result != LOQUET_INVALID && !client->closing) {
-        lq_hold_renewed(&ticket->hold, core_of(ticket), lease_s, now_ms, &outcome);
-        lq_client_turn(client);
-    }
+    result = lq_client_run(client, &order, &tie, &outcome, ret_why);
     lq_client_unlock(client);
     return result;
 }
@@ -137,10 +135,14 @@ void loquet_ticket_free(struct loquet_ticket *ticket)
     client = ticket->client;
     if (client != NULL) {
         lq_client_lock(client);
-        lq_ticket_detach(ticket);
-        while (client->informed == ticket) {
+        lq_hold_unkeep(&ticket->hold, core_of(ticket));
+        lq_list_remove(&ticket->in_lost);
+        lq_client_enter(client);
+        while (client->informed == ticket) { /* the callback may ask it for this or that */
             (void)pthread_cond_wait(&client->changed, &client->mutex);
         }
+        lq_ticket_detach(ticket);
+        lq_client_leave(client);
         lq_client_unlock(client);
     }
     lq_hold_done(&ticket->hold);

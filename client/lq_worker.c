@@ -24,32 +24,16 @@ static void tell_one_lost(struct loquet_client *client)
 {
     struct loquet_ticket *ticket =
         LQ_CONTAINER(lq_list_take(&client->lost), struct loquet_ticket, in_lost);
+    loquet_lost_fn *on_lost = ticket->on_lost;
+    void *context = ticket->context;
+    enum loquet_loss loss = ticket->loss;
 
     client->informed = ticket;
     begin_work(client);
-    ticket->on_lost(ticket, ticket->loss, ticket->context);
+    on_lost(ticket, loss, context);
     end_work(client);
     client->informed = NULL;
     (void)pthread_cond_broadcast(&client->changed);
-}
-
-/* Looks all names up again. Those that were found before stay until others are found. */
-static void look_up(struct loquet_client *client)
-{
-    struct lq_endpoints endpoints = client->driver.cluster.endpoints;
-    char unused[256];
-    bool found;
-
-    client->lookup_due = false;
-    client->looking_up = true;
-    begin_work(client);
-    found = lq_endpoints_resolve(&endpoints, unused, sizeof unused);
-    end_work(client);
-    client->looking_up = false;
-    if (found && !client->closing) {
-        lq_driver_resolved(&client->driver, &endpoints);
-        lq_client_turn(client);
-    }
 }
 
 /* Until nudged, or something is due. */
@@ -73,14 +57,11 @@ static void rest(struct loquet_client *client)
 void *lq_worker_main(void *argument)
 {
     struct loquet_client *client = argument;
-    bool orphaned;
 
     (void)prctl(PR_SET_NAME, "loquet");
     lq_client_lock(client);
     while (!client->closing) {
-        if (client->lookup_due) {
-            look_up(client);
-        } else if (!lq_list_is_empty(&client->lost)) {
+        if (!lq_list_is_empty(&client->lost)) {
             tell_one_lost(client);
         } else if (!client->polling && lq_client_has_to_poll(client)) {
             lq_client_poll(client);
@@ -89,13 +70,7 @@ void *lq_worker_main(void *argument)
         }
     }
     client->busy = true;
-    orphaned = client->orphaned;
     (void)pthread_cond_broadcast(&client->changed);
-    if (orphaned) {
-        LQ_CHECK(pthread_mutex_unlock(&client->mutex) == 0);
-        lq_client_free(client);
-    } else {
-        lq_client_unlock(client);
-    }
+    lq_client_unlock(client);
     return NULL;
 }

@@ -103,10 +103,11 @@ const char *loquet_result_text(enum loquet_result result);
 
 /* A client of the servers "HOST[:PORT][,HOST[:PORT]...]", at most 16. HOST is a name, an IPv4
  * address or an IPv6 address in brackets; without :PORT it is 7311. Names are looked up here, which
- * may block, and again in the client's thread when none of their addresses answers. Nothing is
- * connected yet. One server is chosen at random and kept while it works; then another.
- * NULL when the text is wrong, no name could be looked up, or descriptors or threads are exhausted;
- * `ret_why` (or NULL) says what. Free it with loquet_close.
+ * may block, and again in a thread of its own when no address answers (it may outlive the client,
+ * if the system's resolver hangs, and then touches nothing of it). Nothing is connected yet. One
+ * server is chosen at random and kept while it works; then another. NULL when the text is wrong, no
+ * name could be looked up, or descriptors or threads are exhausted; `ret_why` (or NULL) says what.
+ * Free it with loquet_close.
  *
  *     struct loquet_why why;
  *     struct loquet_client *client = loquet_open("locks.example.org:7311", &why);
@@ -119,8 +120,9 @@ struct loquet_client *loquet_open(const char *endpoints, struct loquet_why *ret_
 /* Ends a client, and frees it. Calls that other threads have in it end within 2.5 s, waits as if
  * they had been given up, all others with LOQUET_CLOSED or LOQUET_INDETERMINATE, unless they are
  * answered; returns when the last one is over, and its callback, if one runs. No new call may begin
- * meanwhile. Locks stay held until their lease ends: release them first. Tickets of the client can
- * only be freed afterwards. No callback runs after the return. NULL is fine. Not from a callback.
+ * meanwhile, not even a loquet_cancel_fire. Locks stay held until their lease ends: release them
+ * first. Tickets of the client can only be freed afterwards. No callback runs after the return.
+ * NULL is fine. Not from a callback.
  */
 void loquet_close(struct loquet_client *client);
 
@@ -151,14 +153,18 @@ enum loquet_result loquet_acquire(struct loquet_client *client,
                                   struct loquet_ticket **ret_ticket, struct loquet_why *ret_why);
 
 /* Releases a lock, and ends its automatic renewal. RELEASED, NOT_HELD (it was released before, or
- * its lease ended), INDETERMINATE (sent, not answered within 5 s), or CLOSED. Repeated by itself on
+ * its lease ended), INDETERMINATE (sent, not answered within 5 s), or CLOSED (no server was reached
+ * within 5 s). Repeated by itself on
  * another connection where one breaks; NOT_HELD after that means "no longer held": its own first
  * try may have done it. The ticket remains, and knows what it knew. */
 enum loquet_result loquet_release(struct loquet_ticket *ticket, struct loquet_why *ret_why);
 
 /* Makes the lease end `lease_s` seconds from now. RENEWED: loquet_ticket_ends_ms is later.
  * NOT_HELD: the lock is lost. INDETERMINATE: the end is the earlier of what it was and what it
- * would be. CLOSED or INVALID: nothing changed. Gives up after 5 s. */
+ * would be. CLOSED or INVALID: nothing changed. Gives up after 5 s. While it is under way, the lock
+ * is not renewed by itself, and a shorter lease counts already. A renewal that was sent and not
+ * answered may be executed later, even behind another one: from then on the end is counted as if
+ * the shorter of their leases had begun. */
 enum loquet_result loquet_renew(struct loquet_ticket *ticket, uint32_t lease_s,
                                 struct loquet_why *ret_why);
 
@@ -229,7 +235,7 @@ struct loquet_cancel *loquet_cancel_new(struct loquet_client *client);
  * Idempotent. */
 void loquet_cancel_fire(struct loquet_cancel *cancel);
 
-/* NULL is fine. No request may be using it. */
+/* NULL is fine. No request may be using it. Its client may have been closed. */
 void loquet_cancel_free(struct loquet_cancel *cancel);
 
 #ifdef __cplusplus

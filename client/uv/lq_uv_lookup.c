@@ -1,6 +1,6 @@
 /* Looks names up in libuv's thread pool, all at once. The answers are put together when the last
- * one has come; names that were found before stay if none is found now. A client that is closed
- * meanwhile waits for none of it: what is under way then ends by itself. */
+ * one has come; a name that is not found now keeps the addresses that it had. A client that is
+ * closed meanwhile waits for none of it: what is under way then ends by itself. */
 #include "lq_mem.h"
 #include "lq_uv.h"
 
@@ -24,10 +24,11 @@ static void finish(struct lq_uv_lookup *lookup)
         struct lq_endpoints endpoints = client->driver.cluster.endpoints;
         endpoints.n_addresses = 0;
         for (size_t i = 0; i < lookup->n; i++) {
-            lq_endpoints_add(&endpoints, i, lookup->names[i].found);
-        }
-        if (endpoints.n_addresses == 0) { /* dials that wait must not wait for ever */
-            endpoints = client->driver.cluster.endpoints;
+            if (lookup->names[i].found != NULL) {
+                lq_endpoints_add(&endpoints, i, lookup->names[i].found);
+            } else {
+                lq_endpoints_add_old(&endpoints, i, &client->driver.cluster.endpoints);
+            }
         }
         client->lookup = NULL;
         lq_driver_resolved(&client->driver, &endpoints);

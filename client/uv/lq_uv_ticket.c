@@ -33,7 +33,7 @@ bool loquet_uv_keep(struct loquet_uv_ticket *ticket, loquet_uv_lost_fn *on_lost,
 
 void lq_uv_ticket_lose(struct loquet_uv_ticket *ticket, enum loquet_loss loss)
 {
-    lq_hold_lose(&ticket->hold);
+    lq_hold_lose(&ticket->hold, loss);
     if (ticket->on_lost != NULL) {
         ticket->on_lost(ticket, loss, ticket->context);
     }

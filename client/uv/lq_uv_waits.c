@@ -97,6 +97,10 @@ void loquet_uv_renew(struct loquet_uv_ticket *ticket, uint32_t lease_s, loquet_u
     wait->on_done = on_done;
     order.lease_s = lease_s;
     ask(ticket, wait, &order);
+    if (wait->request != NULL) {
+        lq_hold_begin_renewal(&ticket->hold, ticket->client->driver.cluster.core, lease_s,
+                              wait->began_ms);
+    }
 }
 
 static void submit_ping(struct loquet_uv_wait *wait)
@@ -161,9 +165,9 @@ void lq_uv_wait_end(struct loquet_uv_wait *wait, struct lq_outcome *outcome)
         }
         break;
     case LQ_GOAL_RENEW:
-        if (wait->ticket != NULL && outcome->result != LOQUET_INVALID) {
-            lq_hold_renewed(&wait->ticket->hold, wait->client->driver.cluster.core, wait->lease_s,
-                            wait->began_ms, outcome);
+        if (wait->ticket != NULL && wait->request != NULL) {
+            lq_hold_end_renewal(&wait->ticket->hold, wait->client->driver.cluster.core,
+                                wait->lease_s, wait->began_ms, outcome);
             lq_uv_wake(wait->client);
         }
         break;

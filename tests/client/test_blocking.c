@@ -164,11 +164,37 @@ START_TEST(nobody_there)
     server_kill(&server);
     ck_assert_int_eq(acquire("k", 0, 30, &other), LOQUET_CLOSED);
     ck_assert_ptr_nonnull(strstr(why.text, "refused"));
-    ck_assert_int_eq(loquet_release(ticket, &why), LOQUET_CLOSED);
     ck_assert_int_eq(loquet_ping(client, &unused, &why), LOQUET_CLOSED);
     ck_assert_uint_lt(loquet_now_ms() - began_ms, SLACK_MS);
     ck_assert_int_eq(acquire("k", 300, 30, &other), LOQUET_TIMEOUT);
+    began_ms = loquet_now_ms();
+    ck_assert_int_eq(loquet_release(ticket, &why), LOQUET_CLOSED);
+    ck_assert_uint_ge(loquet_now_ms() - began_ms, 5000);
+    ck_assert_uint_lt(loquet_now_ms() - began_ms, 5000 + SLACK_MS);
+    ck_assert_ptr_nonnull(strstr(why.text, "refused"));
     ck_assert(loquet_ticket_is_held(ticket)); /* as far as can be known */
+    loquet_ticket_free(ticket);
+}
+END_TEST
+
+static void *release_it(void *ticket)
+{
+    return (void *)(uintptr_t)loquet_release(ticket, &why);
+}
+
+START_TEST(server_that_comes_back_while_a_lock_is_released)
+{
+    struct loquet_ticket *ticket = take("k", 30);
+    struct timespec moment = {.tv_nsec = 200 * 1000000};
+    pthread_t thread;
+    void *result;
+
+    server_kill(&server);
+    ck_assert_int_eq(pthread_create(&thread, NULL, release_it, ticket), 0);
+    (void)nanosleep(&moment, NULL); /* several rounds */
+    server_start(&server);
+    (void)pthread_join(thread, &result);
+    ck_assert_int_eq((int)(uintptr_t)result, LOQUET_NOT_HELD); /* this server never knew it */
     loquet_ticket_free(ticket);
 }
 END_TEST
@@ -397,6 +423,7 @@ int main(void)
     tcase_add_test(tcase, ping);
     tcase_add_test(tcase, nobody_there);
     tcase_add_test(tcase, server_that_was_started_again);
+    tcase_add_test(tcase, server_that_comes_back_while_a_lock_is_released);
     tcase_add_test(tcase, frozen_server);
     tcase_add_test(tcase, giving_up_one_wait_leaves_the_others);
     tcase_add_test(tcase, kept_beyond_its_lease);

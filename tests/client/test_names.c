@@ -15,7 +15,7 @@
 
 static struct server server;
 static atomic_int n_lookups;
-static bool hangs;
+static bool hangs, is_found_at_once;
 static sem_t let_go;
 
 typedef int resolver(const char *, const char *, const struct addrinfo *, struct addrinfo **);
@@ -32,10 +32,10 @@ int look_up(const char *host, const char *port, const struct addrinfo *hints,
     if (strcmp(host, "cluster.test") != 0) {
         return system(host, port, hints, ret_found);
     }
-    if (n_lookups++ == 0) {
+    if (n_lookups++ == 0 && !is_found_at_once) {
         return system("127.0.0.2", port, hints, ret_found);
     }
-    if (hangs) {
+    if (hangs && n_lookups > 1) {
         (void)sem_wait(&let_go);
     }
     return system("127.0.0.1", port, hints, ret_found);
@@ -85,7 +85,7 @@ static void pause_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-static bool is_worker(const char *task)
+static bool is_lookup(const char *task)
 {
     char path[64], name[16] = "";
     FILE *file;
@@ -96,20 +96,33 @@ static bool is_worker(const char *task)
         (void)!fgets(name, sizeof name, file);
         (void)fclose(file);
     }
-    return strcmp(name, "loquet\n") == 0;
+    return strcmp(name, "loquet-names\n") == 0;
 }
 
-static size_t count_workers(void)
+static size_t count_lookups(void)
 {
     DIR *folder = opendir("/proc/self/task");
     const struct dirent *entry;
     size_t n = 0;
 
     while ((entry = readdir(folder)) != NULL) {
-        n += is_worker(entry->d_name);
+        n += is_lookup(entry->d_name);
     }
     (void)closedir(folder);
     return n;
+}
+
+/* What was left of a client ends by itself. */
+static void end_lookup(void)
+{
+    uint64_t began_ms = loquet_now_ms();
+
+    ck_assert_uint_eq(count_lookups(), 1);
+    ck_assert_int_eq(sem_post(&let_go), 0);
+    while (count_lookups() > 0) {
+        ck_assert_uint_lt(loquet_now_ms() - began_ms, 15000);
+        pause_ms(5);
+    }
 }
 
 /* Neither a call nor the closing waits for a resolver that does not answer. */
@@ -126,12 +139,45 @@ START_TEST(lookup_that_hangs)
     ck_assert_int_eq(n_lookups, 2);
     loquet_close(client);
     ck_assert_uint_lt(loquet_now_ms() - began_ms, 3000);
-    ck_assert_uint_eq(count_workers(), 1);
-    ck_assert_int_eq(sem_post(&let_go), 0);
-    while (count_workers() > 0) { /* what was left of it ends by itself */
+    end_lookup();
+}
+END_TEST
+
+static void note_loss(struct loquet_ticket *ticket, enum loquet_loss loss, void *context)
+{
+    (void)ticket;
+    atomic_store((atomic_int *)context, (int)loss + 1);
+}
+
+/* Nor does anybody's lease: its holder is told in time that it may be lost. */
+START_TEST(lost_while_a_lookup_hangs)
+{
+    struct loquet_request request = {.key = "k", .lease_s = 1};
+    struct loquet_client *client;
+    struct loquet_ticket *ticket;
+    uint64_t began_ms, unused;
+    atomic_int lost = 0;
+
+    hangs = is_found_at_once = true;
+    client = open_by_name();
+    began_ms = loquet_now_ms();
+    ck_assert_int_eq(loquet_acquire(client, &request, &ticket, NULL), LOQUET_ACQUIRED);
+    ck_assert(loquet_keep(ticket, note_loss, &lost));
+    server_kill(&server);
+    ck_assert_int_eq(loquet_ping(client, &unused, NULL), LOQUET_CLOSED);
+    while (n_lookups < 2) {
         ck_assert_uint_lt(loquet_now_ms() - began_ms, 15000);
         pause_ms(5);
     }
+    while (lost == 0) {
+        ck_assert_uint_lt(loquet_now_ms() - began_ms, 15000);
+        pause_ms(5);
+    }
+    ck_assert_int_eq(lost, LOQUET_LOSS_POSSIBLE + 1);
+    ck_assert_uint_eq(count_lookups(), 1);
+    loquet_ticket_free(ticket);
+    loquet_close(client);
+    end_lookup();
 }
 END_TEST
 
@@ -144,6 +190,7 @@ int main(void)
     tcase_set_timeout(tcase, 20);
     tcase_add_test(tcase, looked_up_again_when_nobody_answers);
     tcase_add_test(tcase, lookup_that_hangs);
+    tcase_add_test(tcase, lost_while_a_lookup_hangs);
     suite_add_tcase(suite, tcase);
     return lq_test_run(suite);
 }

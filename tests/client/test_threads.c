@@ -1,10 +1,12 @@
 /* Many threads on one blocking client, against a real server. */
 #include "loquet.h"
 #include "lq_test.h"
+#include "lq_ticket.h"
 #include "server.h"
 
 #include <dirent.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -231,6 +233,127 @@ START_TEST(closing_in_flight_of_a_frozen_server)
 }
 END_TEST
 
+/* ---- Losses, and callbacks that take their time. */
+
+static sem_t inside, let_go;
+static atomic_int n_told;
+
+static void be_slow(struct loquet_ticket *ticket, enum loquet_loss loss, void *context)
+{
+    (void)loss;
+    (void)context;
+    (void)sem_post(&inside);
+    (void)sem_wait(&let_go);
+    ck_assert(!loquet_ticket_is_held(ticket)); /* it can still be asked */
+    ck_assert_uint_eq(loquet_ticket_ends_ms(ticket), 0);
+}
+
+static void count_losses(struct loquet_ticket *ticket, enum loquet_loss loss, void *context)
+{
+    (void)ticket;
+    (void)loss;
+    (void)context;
+    n_told++;
+}
+
+/* A ticket that has just been lost. */
+static struct loquet_ticket *lose_one(loquet_lost_fn *on_lost)
+{
+    struct loquet_ticket *ticket = loquet_ticket_make(client, "k", 0, 1);
+
+    lq_client_lock(client);
+    ticket->on_lost = on_lost;
+    lq_ticket_lose(ticket, LOQUET_LOSS_POSSIBLE);
+    lq_client_turn(client);
+    lq_client_unlock(client);
+    return ticket;
+}
+
+static void setup_losses(void)
+{
+    setup();
+    ck_assert_int_eq(sem_init(&inside, 0, 0), 0);
+    ck_assert_int_eq(sem_init(&let_go, 0, 0), 0);
+}
+
+static void *free_it(void *ticket)
+{
+    loquet_ticket_free(ticket);
+    return NULL;
+}
+
+static void *close_it(void *argument)
+{
+    (void)argument;
+    loquet_close(client);
+    return NULL;
+}
+
+START_TEST(freed_while_its_callback_runs)
+{
+    struct loquet_ticket *ticket = lose_one(be_slow);
+    pthread_t thread;
+
+    (void)sem_wait(&inside);
+    ck_assert_int_eq(pthread_create(&thread, NULL, free_it, ticket), 0);
+    pause_a_little();
+    (void)sem_post(&let_go);
+    (void)pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(closed_while_a_ticket_is_freed)
+{
+    struct loquet_ticket *ticket = lose_one(be_slow);
+    pthread_t threads[2];
+
+    (void)sem_wait(&inside);
+    ck_assert_int_eq(pthread_create(&threads[0], NULL, free_it, ticket), 0);
+    pause_a_little();
+    ck_assert_int_eq(pthread_create(&threads[1], NULL, close_it, NULL), 0);
+    pause_a_little();
+    (void)sem_post(&let_go);
+    join_all(threads, 2);
+    client = NULL;
+}
+END_TEST
+
+START_TEST(lost_again_before_it_was_told)
+{
+    struct loquet_ticket *slow = lose_one(be_slow), *ticket;
+    uint64_t unused;
+
+    (void)sem_wait(&inside);
+    ticket = lose_one(count_losses);
+    lq_client_lock(client);
+    lq_ticket_lose(ticket, LOQUET_LOSS_CERTAIN);
+    lq_client_unlock(client);
+    (void)sem_post(&let_go);
+    loquet_ticket_free(slow);
+    for (int i = 0; n_told == 0; i++) {
+        ck_assert_int_lt(i, 50);
+        pause_a_little();
+    }
+    ck_assert_int_eq(loquet_ping(client, &unused, NULL), LOQUET_ALIVE);
+    loquet_ticket_free(ticket);
+    ck_assert_int_eq(n_told, 1);
+}
+END_TEST
+
+START_TEST(released_before_its_loss_is_told)
+{
+    struct loquet_ticket *slow = lose_one(be_slow), *ticket;
+
+    (void)sem_wait(&inside);
+    ticket = lose_one(count_losses);
+    ck_assert_int_eq(loquet_release(ticket, NULL), LOQUET_NOT_HELD);
+    (void)sem_post(&let_go);
+    loquet_ticket_free(slow);
+    loquet_ticket_free(ticket);
+    ck_assert_int_eq(n_told, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("client_threads");
@@ -242,6 +365,14 @@ int main(void)
     tcase_add_test(tcase, churning_threads);
     tcase_add_test(tcase, closing_in_flight);
     tcase_add_test(tcase, closing_in_flight_of_a_frozen_server);
+    suite_add_tcase(suite, tcase);
+    tcase = tcase_create("losses");
+    tcase_add_checked_fixture(tcase, setup_losses, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, freed_while_its_callback_runs);
+    tcase_add_test(tcase, closed_while_a_ticket_is_freed);
+    tcase_add_test(tcase, lost_again_before_it_was_told);
+    tcase_add_test(tcase, released_before_its_loss_is_told);
     suite_add_tcase(suite, tcase);
     return lq_test_run(suite);
 }

@@ -110,7 +110,7 @@ client_tsan() {
     local name log status=0
     log=$(mktemp)
     number LQ_THREADS 200 1000
-    for name in blocking threads; do
+    for name in blocking names threads uv; do
         LOQUETD=$out/release/server/loquetd CK_TIMEOUT_MULTIPLIER=5 "$out/tsan/tests/client/test_client_$name" \
             >>"$log" 2>&1 || status=1
     done

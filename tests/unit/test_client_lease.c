@@ -197,7 +197,8 @@ static void keep(uint32_t lease_s, uint64_t sent_ms)
 {
     struct lq_order lock = order_of(LQ_GOAL_RENEW, sent_ms);
     lock.lease_s = lease_s;
-    lq_core_keep(core, &lease, &lock, sent_ms, sent_ms + (uint64_t)lease_s * 980);
+    lq_core_keep(core, &lease, &lock,
+                 &(struct lq_known){sent_ms, sent_ms + (uint64_t)lease_s * 980, UINT32_MAX});
 }
 
 static void expect_loss(enum loquet_loss loss, uint64_t now_ms)

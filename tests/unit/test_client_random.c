@@ -40,7 +40,8 @@ static void hold(struct call *call, const struct lq_outcome *outcome)
     if (chance(3) && !shut) {
         struct lq_order lock = call->order;
         lock.token = call->token;
-        lq_core_keep(core, &call->lease, &lock, outcome->sent_ms, outcome->ends_ms);
+        lq_core_keep(core, &call->lease, &lock,
+                     &(struct lq_known){outcome->sent_ms, outcome->ends_ms, UINT32_MAX});
         call->next_ms += below(4000);
     }
 }
