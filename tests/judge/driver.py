@@ -15,6 +15,7 @@ import heapq
 import random
 import selectors
 import socket
+import struct
 import sys
 import time
 
@@ -33,11 +34,13 @@ class Wire:
         self.number = "%s%d" % (driver.name, driver.count())
         self.parser = lqwire.AnswerParser()
         self.out = bytearray()
-        self.is_open = self.is_dead = False
+        self.is_open = self.is_dead = self.is_stalled = self.is_shut = False
         self.asked = {}  # what is open: (op, id, key) -> [fields of the event]
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.sock.setblocking(False)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if client.receive_bytes:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, client.receive_bytes)
         self.sock.connect_ex(driver.nodes[node])
         driver.selector.register(self.sock, selectors.EVENT_WRITE, self)
 
@@ -62,9 +65,36 @@ class Wire:
             pass
         except ConnectionError:
             self.out.clear()  # reading tells the rest
-        if self.is_open:
+        if self.is_open and not self.is_stalled:
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.out else 0)
             self.driver.selector.modify(self.sock, events, self)
+
+    def stall(self, seconds):
+        """Neither reads nor writes for so long."""
+        self.is_stalled = True
+        self.driver.selector.unregister(self.sock)
+        self.driver.after(seconds, self._go_on)
+
+    def _go_on(self):
+        if not self.is_dead:
+            self.is_stalled = False
+            self.driver.selector.register(self.sock, selectors.EVENT_READ, self)
+            self.flush()
+
+    def half_close(self):
+        """Nothing more is sent; the answers still come."""
+        self.is_shut = True
+        self.driver.recorder.event("shut", conn=self.number)
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def reset(self, unfinished=b""):
+        """Ends it with a reset, perhaps behind a frame that is not whole."""
+        try:
+            self.sock.send(unfinished)
+        except OSError:
+            pass  # it is gone anyway
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.drop("own")
 
     def ready(self, events):
         if not self.is_open:
@@ -129,7 +159,8 @@ class Wire:
             for requests in self.asked.values():
                 for op, key, fields in requests:
                     self.driver.recorder.event("unknown", conn=self.number, op=op, key=key, **fields)
-        self.driver.selector.unregister(self.sock)
+        if not self.is_stalled:
+            self.driver.selector.unregister(self.sock)
         self.sock.close()
         self.client.disconnected()
 
@@ -174,6 +205,8 @@ class Driver:
         prefix = options.get("prefix") or ""
         self.keys = ["%skey-%d" % (prefix, n) for n in range(options.get("keys") or 512)]
         self.hot_keys = ["%shot-%d" % (prefix, n) for n in range(options.get("hot_keys") or 3)]
+        self.crowd_key, self.sleepers_key = prefix + "crowd", prefix + "sleepers"
+        self.long_key = prefix + "long-" + 900 * "x"
         self.selector = selectors.DefaultSelector()
         self.store = StoreLink(self, options["store"]) if options.get("store") else None
         self.timers, self.clients = [], []

@@ -11,7 +11,7 @@ A history is a file of JSON lines, each an event with "t", nanoseconds of CLOCK_
     unknown   conn, op and fields of a request         it was open when its connection closed: nobody knows
     fault     id, what, nodes                          begins; nodes: whose connections it excuses
     healed    id                                       that fault has ended
-    store     key, token, ok                           the fenced store took or refused a write
+    store     key, token, ok                           the fenced store took or refused a write; lost: see store.py
     calm      within_s                                 from now on all is well, and everybody makes progress within that
     end                                                nothing was left out up to here
 

@@ -66,6 +66,11 @@ def tell(case, out=sys.stdout):
         counts[name] = counts.get(name, 0) + 1
     print("outcomes: " + ", ".join("%s %d" % item for item in sorted(counts.items())), file=out)
     print("looked at: " + ", ".join("%s %d" % item for item in sorted(case.checked.items())), file=out)
+    refused = sum(not event["ok"] for event in history.stores)
+    lost = sum("lost" in event for event in history.stores)
+    if history.stores:
+        print("store: %d writes, %d of holders whose time was over, which it refused; without a fence %d times an older "
+              "holder would have written over a newer one" % (len(history.stores), refused, lost), file=out)  # fmt: skip
     for violation in case.violations[:SHOWN]:
         print("\nBROKEN: %s: %s" % (violation.rule, violation.text), file=out)
         for event in sorted(violation.events, key=lambda event: event["t"]):

@@ -18,10 +18,20 @@ def check_connections(case):
         if conn.error is not None and not case.excused(conn.node, begin, conn.error["t"]):
             case.report("connections", "E %s without a fault of node %s" % (conn.error.get("code"), conn.node), conn.error)
         elif conn.close_event is not None and conn.close_event["why"] != "own":
+            if conn.shut is not None and not case.excused(conn.node, conn.closed, conn.closed):
+                _check_half_closed(case, conn)
             if conn.error is None and conn.shut is None and not case.excused(conn.node, conn.closed, conn.closed):
                 text = "the connection of client %s ended (%s), though node %s was up" % (
                     conn.client, conn.close_event["why"], conn.node)  # fmt: skip
                 case.report("connections", text, conn.open_event, conn.close_event)
+
+
+def _check_half_closed(case, conn):
+    """Who sends no more is still told everything."""
+    missing = [operation for operation in conn.operations if operation.outcome is None and operation.sent <= conn.shut]
+    if missing:
+        text = "node %s closed before it had answered everything that came before the half-close" % conn.node
+        case.report("connections", text, missing[0].event, conn.close_event)
 
 
 def check_answered(case):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The fenced store: the thing that a lock protects. It takes a write of a key only with a token that is not below the
-greatest it has seen, and records what it took and refused.
+greatest it has seen, and records what it took and refused. Beside it is one without a fence, which takes everything: where
+it would have put the write of an older holder over that of a newer one, the event has the token that was "lost".
 
     tests/judge/store.py HISTORY        prints its port, serves until stdin ends
 
@@ -18,13 +19,17 @@ from history import Recorder
 class FencedStore:
     def __init__(self, recorder):
         self.greatest = {}
+        self.unfenced = {}  # key -> the token that wrote last
         self.recorder = recorder
 
     def write(self, key, token, sent):
         taken = token >= self.greatest.get(key, 0)
         if taken:
             self.greatest[key] = token
-        self.recorder.event("store", key=key, token=token, ok=taken, sent=sent)
+        before = self.unfenced.get(key, 0)
+        self.unfenced[key] = token
+        lost = {"lost": before} if before > token else {}
+        self.recorder.event("store", key=key, token=token, ok=taken, sent=sent, **lost)
         return taken
 
 

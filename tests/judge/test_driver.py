@@ -85,6 +85,22 @@ class DriverTest(unittest.TestCase):
         rules = {"tokens", "one holder", "certain leases", "store", "R and K", "fifo", "T", "late", "connections"}
         self.assertLessEqual(rules, set(case.checked))
 
+    def test_rude_clients_and_those_that_sleep(self):
+        """Crowds, clients that do not read, cut connections; and sleepers, whose late writes a store must refuse."""
+        store = self.spawn(os.path.join(HERE, "store.py"), self.path("store"))
+        port = store.stdout.readline().strip()
+        mix = "crowd=3,stall=2,cut=8,sleeper=4,hot=4"
+        self.finish(self.drive(self.server.address, seconds=2 * SECONDS, more=("--store", port, "--mix", mix)))
+        store.stdin.close()
+        self.assertEqual(store.wait(timeout=20), 0)
+        self.server.stop()
+        case = judge.judge(load([self.path("driver-"), self.path("store")]), LIMITS._replace(late_ms=5000))
+        self.assertEqual(case.violations, [])
+        ways = {(conn.close_event["why"], conn.shut is not None) for conn in case.history.connections.values()}
+        self.assertLessEqual({("own", False), ("eof", True)}, ways)
+        self.assertTrue(any("lost" in event for event in case.history.stores))
+        self.assertGreaterEqual(sum(a.key.endswith("crowd") for a in case.history.acquires), 300)
+
     def test_the_command_gives_the_verdict(self):
         self.finish(self.drive(self.server.address, seconds=0.5))
         command = [sys.executable, "-B", os.path.join(HERE, "judge.py"), "--lazy", self.path("driver-")]

@@ -203,6 +203,12 @@ class RulesTest(unittest.TestCase):
         self.bad("connections", fault % "1,3")
         self.bad("connections", ".1 - fault 1 1\n .2 - healed 1\n 1 a > P 1\n 1.1 a < P 1\n 2 a closes eof\n 3 - end")
 
+    def test_a_half_close_is_answered(self):
+        begin = "0 a > A k 1 0 9\n .1 a < A k 1 5\n .2 a > R k 5\n .2 a shut\n"
+        self.good(begin + ".3 a < R k 5\n .4 a closes eof\n 1 - end")
+        self.bad("connections", begin + ".4 a closes eof\n 1 - end")
+        self.good(".1 - fault 1 1\n" + begin + ".4 a closes eof\n 1 - end")
+
     def test_an_error_needs_a_fault(self):
         self.bad("connections", "0 a > P 1\n .1 a < E 6\n .2 a closes eof\n 1 - end")
         self.good("0 a > P 1\n .05 - fault 1 1\n .1 a < E 6\n .2 a closes eof\n 1 - end")

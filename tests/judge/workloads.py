@@ -1,7 +1,7 @@
 """What the clients of the driver do. Each client has one connection at a time and knows what it holds; when its connection
 ends it goes to another node and releases there what it held. Every holder writes to the fenced store, if there is one."""
 
-from driver import Wire
+from driver import Wire, encode
 
 RETRY_S = 0.05
 
@@ -13,6 +13,7 @@ class Client:
     leases = (2, 5, 10)
     pause_s = 0.02  # mean time between the end of one lock and the next acquire
     hold_s = 0.02  # mean time for which it is held
+    receive_bytes = None  # of its sockets' buffers
 
     def __init__(self, driver, name):
         self.driver, self.name = driver, name
@@ -45,7 +46,7 @@ class Client:
 
     @property
     def is_up(self):
-        return self.wire is not None and self.wire.is_open
+        return self.wire is not None and self.wire.is_open and not self.wire.is_shut
 
     def soon(self, act):
         """After a pause, on this same connection."""
@@ -237,4 +238,96 @@ class Stranger(Client):
             super().release(key, token)
 
 
-KINDS = {kind.__name__.lower(): kind for kind in (Hot, Churn, Poll, Long, Dying, Burst, Cancel, Stranger)}
+class Crowd(Client):
+    """A hundred acquires at once that wait for one key; ten of these clients are a thousand waiters."""
+
+    waits = (10, 20)
+    leases = (5,)
+    pause_s = 5
+    size = 100
+
+    def key(self):
+        return self.driver.crowd_key
+
+    def act(self):
+        if self.is_free():
+            self.wire.ask(*(self.acquire(self.key()) for _ in range(self.size)))
+
+    def granted(self, key, token):
+        self.release(key, token)
+
+
+class Stall(Client):
+    """Asks for much and does not read the answers for a while."""
+
+    waits = (0,)
+    leases = (2,)
+    pause_s = 2
+    size = 300
+    receive_bytes = 4096  # so that what is not read is soon the server's concern
+
+    def act(self):
+        if self.is_free():
+            key = self.driver.long_key
+            self.wire.ask(*(self.acquire(key) for _ in range(self.size)))
+            self.wire.stall(self.random.uniform(0.2, 2))
+
+
+class Cut(Client):
+    """Asks, and ends its connection at any moment: with a reset, with one behind half a frame, or only its own direction,
+    and then everything has to be answered."""
+
+    waits = (0, 2, 5)
+    leases = (1, 2)
+    pause_s = 0.2
+
+    def key(self):
+        return self.random.choice(self.driver.hot_keys if self.random.random() < 0.5 else self.driver.keys)
+
+    def act(self):
+        if self.is_free():
+            self.wire.ask(*(self.acquire(key) for key in {self.key() for _ in range(8)}))
+            self.driver.after(self.random.expovariate(1 / 0.02), self._cut)
+
+    def _cut(self):
+        if not self.is_up:
+            return
+        way = self.random.choice(("reset", "half a frame", "half-close", "close"))
+        if way == "half-close":
+            self.wire.half_close()
+        elif way == "close":
+            self.wire.drop("own")
+        else:
+            fields = {"owner": self.driver.owner(), "wait": 0, "lease": 1}
+            frame = encode("A", self.key(), fields) if way == "half a frame" else b""
+            self.wire.reset(frame[: self.random.randint(1, len(frame) - 1)] if frame else b"")
+
+    def disconnected(self):
+        self.holds.clear()  # their leases end them
+        super().disconnected()
+
+
+class Sleeper(Client):
+    """Is granted a lock, falls asleep until its lease is over, and then writes as if nothing had happened."""
+
+    waits = (5, 10)
+    leases = (1,)
+    pause_s = 0.5
+
+    def key(self):
+        return self.driver.sleepers_key
+
+    def granted(self, key, token):
+        self.driver.after(self.random.uniform(0.5, 3), lambda: self._write_late(key, token))
+
+    def _write_late(self, key, token):
+        if self.driver.store is not None:
+            self.driver.store.write(key, token, lambda taken: self.release(key, token))
+        else:
+            self.release(key, token)
+
+
+KINDS = {
+    kind.__name__.lower(): kind
+    for kind in (Hot, Churn, Poll, Long, Dying, Burst, Cancel, Stranger, Crowd, Stall, Cut, Sleeper)
+}
