@@ -171,13 +171,32 @@ enum lq_change_result lq_replica_change(struct lq_replica *replica, enum lq_chan
     return LQ_CHANGE_INVALID;
 }
 
+/* Whether it could be added if `old_node`, whose address it may have, were gone. */
+static bool can_come(struct lq_replica *replica, uint32_t old_node, uint32_t node,
+                     const char *address)
+{
+    struct lq_members members = *lq_engine_members(replica->engine);
+    struct lq_origin_state origin;
+    (void)lq_members_remove(&members, old_node);
+    return !lq_table_origin(replica->table, node, &origin) &&
+           lq_members_add(&members, node, address, LQ_ROLE_STANDBY);
+}
+
+static bool is_replaced(const struct lq_replica *replica, uint32_t old_node, uint32_t new_node)
+{
+    const struct lq_members *members = lq_engine_members(replica->engine);
+    return lq_members_find(members, old_node) == NULL &&
+           (lq_members_is_voter(members, new_node) ||
+            (replica->replacing.done_old == old_node && replica->replacing.done_new == new_node));
+}
+
 enum lq_change_result lq_replica_replace(struct lq_replica *replica, uint32_t old_node,
                                          uint32_t new_node, const char *address)
 {
     const struct lq_members *members = lq_engine_members(replica->engine);
     const struct lq_member *present = lq_members_find(members, new_node);
-    bool is_same =
-        replica->replacing.old_node == old_node && replica->replacing.new_node == new_node;
+    const struct lq_member *old = lq_members_find(members, old_node);
+    struct lq_origin_state origin;
     if (!replica->lead.is_leading || replica->stop != NULL) {
         return LQ_CHANGE_NOT_LEADER;
     }
@@ -185,14 +204,21 @@ enum lq_change_result lq_replica_replace(struct lq_replica *replica, uint32_t ol
         (present != NULL && strcmp(present->address, address) != 0)) {
         return LQ_CHANGE_INVALID;
     }
-    if (lq_members_find(members, old_node) == NULL) {
-        return present != NULL ? LQ_CHANGE_DONE : LQ_CHANGE_INVALID;
+    if (is_replaced(replica, old_node, new_node)) {
+        return LQ_CHANGE_DONE;
     }
-    if (replica->replacing.new_node != 0 && !is_same) {
-        return LQ_CHANGE_BUSY;
+    if ((old == NULL && !lq_table_origin(replica->table, old_node, &origin)) ||
+        (present == NULL && !can_come(replica, old_node, new_node, address))) {
+        return LQ_CHANGE_INVALID;
+    }
+    if (replica->replacing.new_node != 0) {
+        bool is_same =
+            replica->replacing.old_node == old_node && replica->replacing.new_node == new_node;
+        return is_same ? LQ_CHANGE_STARTED : LQ_CHANGE_BUSY;
     }
     replica->replacing.old_node = old_node;
     replica->replacing.new_node = new_node;
+    replica->replacing.votes = old == NULL || old->role == LQ_ROLE_VOTER;
     memcpy(replica->replacing.address, address, strlen(address) + 1);
     return LQ_CHANGE_STARTED;
 }
@@ -204,24 +230,41 @@ static void fail(struct lq_replica *replica, uint32_t node, enum lq_change_kind 
     lq_effects_note(&replica->effects, LQ_NOTE_CHANGE_FAILED, node, (uint64_t)kind);
 }
 
-/* The next step of a replacement, as soon as one can be made. */
-static void go_on_replacing(struct lq_replica *replica)
+static void finish_replacing(struct lq_replica *replica)
+{
+    replica->replacing.done_old = replica->replacing.old_node;
+    replica->replacing.done_new = replica->replacing.new_node;
+    replica->replacing.new_node = 0;
+}
+
+/* The next step of a replacement. The old one goes last, so that the cluster is never weaker;
+ * unless the new one has its address, for then it is gone already, and no two members may share
+ * one. */
+static enum lq_change_result replacing_step(struct lq_replica *replica)
 {
     const struct lq_members *members = lq_engine_members(replica->engine);
     uint32_t old_node = replica->replacing.old_node, new_node = replica->replacing.new_node;
-    bool was_voter = lq_members_is_voter(members, old_node);
+    const struct lq_member *old = lq_members_find(members, old_node);
     enum lq_change_result result;
     if (lq_members_find(members, new_node) == NULL) {
-        result = add(replica, new_node, replica->replacing.address);
-    } else if (was_voter && !lq_members_is_voter(members, new_node)) {
-        result = promote(replica, new_node);
-    } else {
-        result = remove_member(replica, old_node);
-        if (result == LQ_CHANGE_STARTED || result == LQ_CHANGE_DONE) {
-            replica->replacing.new_node = 0;
-        }
+        bool in_the_way = old != NULL && strcmp(old->address, replica->replacing.address) == 0;
+        return in_the_way ? remove_member(replica, old_node)
+                          : add(replica, new_node, replica->replacing.address);
     }
-    if (result == LQ_CHANGE_INVALID) {
+    if (replica->replacing.votes && !lq_members_is_voter(members, new_node)) {
+        return promote(replica, new_node);
+    }
+    result = remove_member(replica, old_node);
+    if (result == LQ_CHANGE_STARTED || result == LQ_CHANGE_DONE) {
+        finish_replacing(replica);
+    }
+    return result;
+}
+
+static void go_on_replacing(struct lq_replica *replica)
+{
+    uint32_t new_node = replica->replacing.new_node;
+    if (replacing_step(replica) == LQ_CHANGE_INVALID) {
         replica->replacing.new_node = 0;
         fail(replica, new_node, LQ_CHANGE_ADD);
     }

@@ -65,7 +65,7 @@ void lq_lead_end(struct lq_replica *replica)
     }
     replica->promoting = 0;
     replica->transfer_to = 0;
-    replica->replacing.new_node = 0;
+    replica->replacing.new_node = replica->replacing.done_new = 0;
 }
 
 /* ---- Segments of origins. */

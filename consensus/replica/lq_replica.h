@@ -230,10 +230,10 @@ enum lq_change_result lq_replica_change(struct lq_replica *replica, enum lq_chan
                                         uint32_t node, const char *address);
 
 /* Puts `new_node` at `address` in the place of `old_node`, one step after the other: it is added,
- * catches up, becomes a voter if the old one was, and then the old one is removed. Whoever leads
- * goes on where the last leader was when it is asked again; removing the new node gives it up. DONE
- * once the new node is a member and
- * the old one is not. */
+ * catches up, becomes a voter if the old one was, and then the old one is removed. Where the new
+ * one has the address of the old one, that is removed first. Whoever leads goes on where the last
+ * leader was when it is asked again; if the old one is gone by then, the new one becomes a voter.
+ * Removing the new node gives it up. DONE once all of it is so. */
 enum lq_change_result lq_replica_replace(struct lq_replica *replica, uint32_t old_node,
                                          uint32_t new_node, const char *address);
 

@@ -238,6 +238,8 @@ struct lq_replica {
     struct {
         uint32_t old_node, new_node; /* 0: nothing is being replaced */
         char address[LQ_ADDRESS_MAX + 1];
+        bool votes;                  /* the new one is to be a voter */
+        uint32_t done_old, done_new; /* what this leader finished last */
     } replacing;
     uint32_t transfer_to; /* leadership goes there as soon as it can */
     uint64_t transfer_until_ms;

@@ -179,8 +179,9 @@ static struct lq_admin_answer explain_node(const struct lq_members *members, uin
     return no_fault;
 }
 
-/* Why that node can't be added, or put into another's place, at that address. */
-static struct lq_admin_answer explain_add(const struct lq_members *members, const struct body *body)
+/* Why that node can't be added, or put into another's place (0: nobody's), at that address. */
+static struct lq_admin_answer explain_add(const struct lq_members *members, uint32_t old_node,
+                                          const struct body *body)
 {
     const struct lq_member *present = lq_members_find(members, body->node);
     if (present != NULL) {
@@ -188,7 +189,8 @@ static struct lq_admin_answer explain_add(const struct lq_members *members, cons
                        present->address);
     }
     for (size_t i = 0; i < members->n; i++) {
-        if (strcmp(members->items[i].address, body->address) == 0) {
+        if (members->items[i].node != old_node &&
+            strcmp(members->items[i].address, body->address) == 0) {
             return INVALID("%s is the address of node %" PRIu32 " already", body->address,
                            members->items[i].node);
         }
@@ -234,7 +236,7 @@ struct lq_admin_answer lq_admin_add(const struct lq_admin_request *request)
         return fault;
     }
     result = change(request, LQ_CHANGE_ADD, body.node, body.address);
-    return result == LQ_CHANGE_INVALID ? explain_add(members_of(request), &body)
+    return result == LQ_CHANGE_INVALID ? explain_add(members_of(request), 0, &body)
                                        : answer_with(request, result);
 }
 
@@ -296,7 +298,7 @@ struct lq_admin_answer lq_admin_replace(const struct lq_admin_request *request)
     if (lq_members_find(members_of(request), body.node) == NULL) {
         fault = explain_node(members_of(request), request->node);
     }
-    return fault.status != 0 ? fault : explain_add(members_of(request), &body);
+    return fault.status != 0 ? fault : explain_add(members_of(request), request->node, &body);
 }
 
 struct lq_admin_answer lq_admin_transfer(const struct lq_admin_request *request)

@@ -109,7 +109,9 @@ static void log_failed_change(const struct lq_effect *effect)
                                         [LQ_CHANGE_REMOVE] = "remove",
                                         [LQ_CHANGE_TRANSFER] = "transfer"};
     const char *kind = effect->b < sizeof kinds / sizeof *kinds ? kinds[effect->b] : "change";
-    lq_log(LQ_LOG_WARN, "a change of members was given up: the node did not get there in time",
+    lq_log(LQ_LOG_WARN,
+           "a change of members was given up: it cannot be made any more, or the node did not get "
+           "there in time",
            LQ_TEXT("change", kind), LQ_NUMBER("member", effect->a));
 }
 

@@ -46,7 +46,7 @@ uint64_t sim_node_real_us(const struct sim_node *node, uint64_t clock_ms)
 
 void sim_node_init(struct sim_node *node, struct sim *sim, uint32_t id)
 {
-    *node = (struct sim_node){.sim = sim, .id = id};
+    *node = (struct sim_node){.sim = sim, .id = id, .place = id};
     lq_list_init(&node->inputs);
     lq_list_init(&node->conns);
     lq_list_init(&node->ready);

@@ -36,6 +36,7 @@ struct sim_input {
 struct sim_node {
     struct sim *sim;
     uint32_t id;
+    uint32_t place; /* whose number its address has: its own, or that of one it replaces */
     bool is_up, is_paused, is_leaving, was_told_to_leave;
     bool is_gone;      /* never to be started again */
     bool is_wiped;     /* lost its disk: of no use under this id any more */

@@ -82,6 +82,17 @@ static bool is_replacement(const struct sim *sim)
            goals[1].kind == SIM_GOAL_GROW && !sim->nodes[goals[0].node].is_rotten;
 }
 
+/* By whose number the new one's address goes: in half of these seeds by the old one's. */
+static uint32_t place_of(struct sim *sim, uint32_t old_node, uint32_t new_node)
+{
+    struct lq_rand rand = lq_rand_of(sim->options.seed, UINT64_C(0x706C616365));
+    if (lq_rand_below(&rand, 2) == 0) {
+        return new_node;
+    }
+    sim->nodes[new_node].place = sim->nodes[old_node].place;
+    return sim->nodes[new_node].place;
+}
+
 /* Asks the leader, in a process that runs. True once it is so. */
 static bool step_of_replacement(struct sim *sim)
 {
@@ -93,7 +104,7 @@ static bool step_of_replacement(struct sim *sim)
     if (leader == 0 || sim->nodes[leader].is_paused) {
         return false;
     }
-    (void)snprintf(address, sizeof address, "node%u:1", new_node);
+    (void)snprintf(address, sizeof address, "node%u:1", place_of(sim, old_node, new_node));
     result = lq_replica_replace(sim->nodes[leader].replica, old_node, new_node, address);
     sim_trace(sim, "%u   asked to replace %u by %u: %s", leader, old_node, new_node,
               results[result]);

@@ -68,7 +68,7 @@ static void add_four(void)
 }
 
 /* All members agree that node 4 is in the place of `gone`, and a lock goes through node 4. */
-static void judge_four_instead_of(uint32_t gone)
+static void judge_four_at(uint32_t gone, const char *address)
 {
     struct lq_rig_client *client;
     for (uint32_t id = 1; id <= 4; id++) {
@@ -80,7 +80,7 @@ static void judge_four_instead_of(uint32_t gone)
         ck_assert_uint_eq(members->n, 3);
         ck_assert_uint_eq(lq_members_n_voters(members), 3);
         ck_assert(lq_members_is_voter(members, 4));
-        ck_assert_str_eq(lq_members_find(members, 4)->address, "node4:1");
+        ck_assert_str_eq(lq_members_find(members, 4)->address, address);
         ck_assert_ptr_null(lq_members_find(members, gone));
         ck_assert(lq_nodes_status(&nodes, id).is_serving);
     }
@@ -88,6 +88,11 @@ static void judge_four_instead_of(uint32_t gone)
     lq_rig_say(client, "A 0 60 99 through-four");
     lq_nodes_advance(&nodes, 50);
     ck_assert_uint_eq(lq_rig_hear_count(client, LQ_OP_ACQUIRE), 1);
+}
+
+static void judge_four_instead_of(uint32_t gone)
+{
+    judge_four_at(gone, "node4:1");
 }
 
 static bool is_origin_open(uint32_t at, uint32_t node)
@@ -201,6 +206,56 @@ START_TEST(a_new_leader_that_is_not_asked_leaves_it)
 }
 END_TEST
 
+/* ---- The new one where the old one was: a disk was lost, say, and the machine is the same. */
+
+START_TEST(at_the_same_address)
+{
+    lq_nodes_kill(&nodes, 3);
+    lq_nodes_start(&nodes, 4);
+    ck_assert_int_eq(replace(3, 4, "node3:1"), LQ_CHANGE_STARTED);
+    lq_nodes_advance(&nodes, 3000); /* one request is enough while the leader lives */
+    ck_assert_int_eq(replace(3, 4, "node3:1"), LQ_CHANGE_DONE);
+    judge_four_at(3, "node3:1");
+    ck_assert_uint_eq(nodes.nodes[1].notes[LQ_NOTE_CHANGE_FAILED], 0);
+}
+END_TEST
+
+START_TEST(at_the_same_address_with_new_leaders)
+{
+    lq_nodes_kill(&nodes, 3);
+    lq_nodes_start(&nodes, 4);
+    ck_assert_int_eq(replace(3, 4, "node3:1"), LQ_CHANGE_STARTED);
+    lq_nodes_advance(&nodes, (uint64_t)_i);
+    lq_nodes_kill(&nodes, 1);
+    lq_nodes_advance(&nodes, 100);
+    lq_nodes_start(&nodes, 1);
+    for (int i = 0; i < 3000 && leader() == NULL; i++) {
+        lq_nodes_advance(&nodes, 1);
+    }
+    replace_at_last(3, 4, "node3:1");
+    judge_four_at(3, "node3:1");
+}
+END_TEST
+
+START_TEST(a_leader_at_the_same_address)
+{
+    lq_nodes_start(&nodes, 4);
+    replace_at_last(1, 4, "node1:1");
+    judge_four_at(1, "node1:1");
+}
+END_TEST
+
+START_TEST(a_standby_at_the_same_address)
+{
+    change_at_last(LQ_CHANGE_DEMOTE, 3, NULL);
+    lq_nodes_kill(&nodes, 3);
+    lq_nodes_start(&nodes, 4);
+    replace_at_last(3, 4, "node3:1");
+    ck_assert_uint_eq(lq_members_n_voters(lq_replica_members(leader())), 2);
+    ck_assert_ptr_nonnull(lq_members_find(lq_replica_members(leader()), 4));
+}
+END_TEST
+
 /* ---- Old lives. */
 
 /* The origin of another life of node 4 is opened. */
@@ -278,10 +333,9 @@ START_TEST(one_at_a_time)
 }
 END_TEST
 
-/* That the new one can not be added may come out only on the way; it does not stay in the way. */
-START_TEST(an_address_in_use_ends_it)
+START_TEST(an_address_in_use_is_refused)
 {
-    ck_assert_int_ne(replace(3, 4, "node2:1"), LQ_CHANGE_DONE);
+    ck_assert_int_eq(replace(3, 4, "node2:1"), LQ_CHANGE_INVALID);
     lq_nodes_advance(&nodes, 500);
     ck_assert_uint_eq(lq_replica_members(leader())->n, 3);
     lq_nodes_start(&nodes, 4);
@@ -290,11 +344,11 @@ START_TEST(an_address_in_use_ends_it)
 }
 END_TEST
 
-START_TEST(an_id_that_was_here_before_ends_it)
+START_TEST(an_id_that_was_here_before_is_refused)
 {
     lq_nodes_start(&nodes, 4);
     replace_at_last(3, 4, "node4:1");
-    ck_assert_int_ne(replace(2, 3, "node3:1"), LQ_CHANGE_DONE);
+    ck_assert_int_eq(replace(2, 3, "node3:1"), LQ_CHANGE_INVALID);
     lq_nodes_advance(&nodes, 500);
     ck_assert_ptr_null(lq_members_find(lq_replica_members(leader()), 3));
     ck_assert_ptr_nonnull(lq_members_find(lq_replica_members(leader()), 2));
@@ -354,12 +408,16 @@ static Suite *replace_suite(void)
     tcase_add_test(tcase, the_new_one_of_a_standby_is_a_standby);
     tcase_add_test(tcase, a_member_takes_the_place_of_another);
     tcase_add_loop_test(tcase, a_new_leader_goes_on_when_it_is_asked, 0, 30);
+    tcase_add_test(tcase, at_the_same_address);
+    tcase_add_loop_test(tcase, at_the_same_address_with_new_leaders, 0, 30);
+    tcase_add_test(tcase, a_leader_at_the_same_address);
+    tcase_add_test(tcase, a_standby_at_the_same_address);
     tcase_add_test(tcase, a_new_leader_that_is_not_asked_leaves_it);
     tcase_add_test(tcase, what_comes_late_from_an_earlier_life_is_no_offence);
     tcase_add_test(tcase, senseless_requests_are_refused);
     tcase_add_test(tcase, one_at_a_time);
-    tcase_add_test(tcase, an_address_in_use_ends_it);
-    tcase_add_test(tcase, an_id_that_was_here_before_ends_it);
+    tcase_add_test(tcase, an_address_in_use_is_refused);
+    tcase_add_test(tcase, an_id_that_was_here_before_is_refused);
     tcase_add_test(tcase, a_promotion_that_is_given_up_is_told);
     tcase_add_test(tcase, a_transfer_that_is_given_up_is_told);
     suite_add_tcase(suite, tcase);
