@@ -91,7 +91,6 @@ static void set_blocked(struct lq_link *link, bool is_blocked)
         return;
     }
     link->is_blocked = is_blocked;
-    lq_stream_set_blocked(&link->stream, is_blocked);
     if (is_blocked) {
         lq_server_watch(link->server, link);
     }
@@ -109,6 +108,16 @@ static void linger(struct lq_link *link)
     set_interest(link, UV_READABLE);
 }
 
+/* Something was written, and nothing shows yet that it arrived. */
+static void expect_word(struct lq_link *link)
+{
+    if (!link->is_unheard) {
+        link->is_unheard = true;
+        link->unheard_since_ms = uv_now(&link->server->loop);
+        lq_server_watch(link->server, link);
+    }
+}
+
 /* Writes once. OK: nothing is left, or as much went as one call takes. */
 static enum lq_stream_result write_once(struct lq_link *link, bool *ret_has_more)
 {
@@ -118,6 +127,7 @@ static enum lq_stream_result write_once(struct lq_link *link, bool *ret_has_more
     if (n > 0) {
         result = link->stream.ops->write(&link->stream, views, n, &len);
         lq_session_wrote(link->session, len);
+        expect_word(link);
     }
     *ret_has_more = lq_session_views(link->session, views, 1) > 0;
     return result;
@@ -150,6 +160,7 @@ static bool read_once(struct lq_link *link)
     server->n_calls++;
     switch (link->stream.ops->read(&link->stream, server->buffer, sizeof server->buffer, &len)) {
     case LQ_STREAM_OK:
+        link->is_unheard = false;
         lq_session_input(link->session, server->buffer, len);
         break;
     case LQ_STREAM_BLOCKED:

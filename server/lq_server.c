@@ -18,6 +18,9 @@
 /* How often watched connections are looked at. */
 #define WATCH_MS 1000
 
+/* Who was written to is believed to be there for so long. */
+#define UNHEARD_MS 4000
+
 /* ---- Turns. */
 
 static void close_lingering(struct lq_server *server, uint64_t now_ms)
@@ -129,7 +132,23 @@ static void on_idle(uv_idle_t *idle)
 
 static bool needs_watch(const struct lq_link *link)
 {
-    return link->is_blocked || link->interest == 0;
+    return link->is_blocked || link->interest == 0 || link->is_unheard;
+}
+
+/* A connection in use, whose client has time to say something before the kernel is asked. */
+static bool can_be_left(const struct lq_link *link)
+{
+    return !link->is_blocked && link->interest != 0 &&
+           uv_now(&link->server->loop) < link->unheard_since_ms + UNHEARD_MS;
+}
+
+static void look_at(struct lq_link *link)
+{
+    if (lq_stream_has_vanished(&link->stream)) {
+        lq_link_close(link);
+    } else if (link->is_unheard && lq_stream_is_all_acknowledged(&link->stream)) {
+        link->is_unheard = false;
+    }
 }
 
 static void on_watch(uv_timer_t *timer)
@@ -141,8 +160,8 @@ static void on_watch(uv_timer_t *timer)
         at = at->next;
         if (!needs_watch(link)) {
             lq_list_remove(&link->in_watched);
-        } else if (lq_stream_has_vanished(&link->stream)) {
-            lq_link_close(link);
+        } else if (!can_be_left(link)) {
+            look_at(link);
         }
     }
     if (lq_list_is_empty(&server->watched)) {

@@ -71,6 +71,8 @@ struct lq_link {
     struct lq_list in_lingering;
     struct lq_list in_watched;
     bool is_blocked; /* its client does not read */
+    bool is_unheard; /* was written to, and nothing has come since, not even an acknowledgement */
+    uint64_t unheard_since_ms; /* of the loop's clock */
 };
 
 /* ---- lq_listener.c */
@@ -118,8 +120,8 @@ void lq_server_log_counters(const struct lq_server *server, const char *msg);
  * close any connection. */
 void lq_server_make_room(struct lq_server *server);
 
-/* Looks once a second at a connection that is blocked or of which nothing is asked, as long as that
- * is so. */
+/* Looks once a second at a connection that is blocked, of which nothing is asked, or which is
+ * unheard, as long as that is so. */
 void lq_server_watch(struct lq_server *server, struct lq_link *link);
 
 #endif

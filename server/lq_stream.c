@@ -4,13 +4,15 @@
 #include "lq_limits.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Silence that the kernel, or the watch over blocked connections, takes for the end: its timers are
+/* Silence that the kernel, or the watch over connections, takes for the end: their timers are
  * coarse, and the promise is LQ_VANISHED_MS. */
 #define SILENCE_MS (LQ_VANISHED_MS - 2000)
 
@@ -78,6 +80,9 @@ static void set_option(int fd, int level, int name, int value)
     (void)setsockopt(fd, level, name, &value, sizeof value);
 }
 
+/* Without TCP_USER_TIMEOUT: it ends connections whose window was closed for so long, although the
+ * other host answers, and counts from when the window was closed first, even if it has been open
+ * again. The watch over connections does what it was for. */
 void lq_stream_tcp_init(struct lq_stream *stream, int fd)
 {
     *stream = (struct lq_stream){.ops = &tcp_ops, .fd = fd};
@@ -86,12 +91,6 @@ void lq_stream_tcp_init(struct lq_stream *stream, int fd)
     set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
     set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_AGAIN_S);
     set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS);
-}
-
-void lq_stream_set_blocked(struct lq_stream *stream, bool is_blocked)
-{
-    set_option(stream->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, is_blocked ? 0 : SILENCE_MS);
 }
 
 /* The kernel's view of the connection; false when it can't be had. */
@@ -110,6 +109,12 @@ bool lq_stream_has_vanished(const struct lq_stream *stream)
     /* A host whose window is closed is probed ever more seldom, and answers: silence alone proves
      * nothing there. */
     return info.tcpi_probes >= 2 || (info.tcpi_unacked > 0 && info.tcpi_last_ack_recv > SILENCE_MS);
+}
+
+bool lq_stream_is_all_acknowledged(const struct lq_stream *stream)
+{
+    int n_left = 0;
+    return ioctl(stream->fd, SIOCOUTQ, &n_left) == 0 && n_left == 0;
 }
 
 bool lq_stream_is_dead(const struct lq_stream *stream)

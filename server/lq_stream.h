@@ -38,13 +38,12 @@ struct lq_stream {
 #define LQ_STREAM_VIEWS 16
 
 /* A stream over a connected, non-blocking TCP socket, which it owns from now on. Sets TCP_NODELAY,
- * keepalive and TCP_USER_TIMEOUT so that a vanished host is noticed within LQ_VANISHED_MS. */
+ * and keepalive so that a host that vanishes is noticed within LQ_VANISHED_MS while all that was
+ * written to it is acknowledged; else lq_stream_has_vanished tells. */
 void lq_stream_tcp_init(struct lq_stream *stream, int fd);
 
-/* Tells that writing is blocked (true) or goes on (false). While it is blocked, the kernel's user
- * timeout would also end a client that is there but does not read; it is lifted, and
- * lq_stream_has_vanished tells the two apart. */
-void lq_stream_set_blocked(struct lq_stream *stream, bool is_blocked);
+/* Whether the other host has acknowledged all that was written. */
+bool lq_stream_is_all_acknowledged(const struct lq_stream *stream);
 
 /* Whether the other host has acknowledged nothing for LQ_VANISHED_MS, or the connection is dead in
  * any other way. */

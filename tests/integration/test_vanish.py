@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import lqwire
-from lqcase import LoquetCase, notes
+from lqcase import LoquetCase, notes, sleep_until
 from lqserver import Server
 
 WITHIN = 15.0
@@ -73,10 +73,12 @@ class VanishedHost(LoquetCase):
         idle = self.connect_from(far, server.address)
         vanished = self.connect_from(far, server.address)
         second = self.connect_from(near, server.address)
+        told_late = self.connect_from(far, server.address)  # an answer is on its way to it when nobody is there
         token = self.grant(holder, key, lease=255)
         idle.ping()
         self.queue(vanished, key, wait=255)
         owner = self.queue(second, key, wait=255)
+        self.queue(told_late, key, wait=1)
         ip("-n", far, "link", "set", "cable", "down")
         cut = time.monotonic()
         while (now := time.monotonic()) < cut + WITHIN and self.connections(near) > 2:
@@ -85,6 +87,29 @@ class VanishedHost(LoquetCase):
         self.assertReleased(holder, key, token)
         self.assertGrantedTo(second, key, owner, above=token, timeout=2)
         server.stop()
+
+    def test_a_client_that_does_not_read_has_not_vanished(self):
+        """For a while, and again a while later: the kernel's own timeout counts all that together, and from the first time."""
+        server = Server()
+        server.start()
+        self.addCleanup(server.kill)
+        for pauses in ((WITHIN + 1,), (1, 0, 1)):
+            with self.subTest(pauses=pauses), lqwire.Connection(server.address, receive_buffer=4096, patience=10) as c:
+                self.read_late(c, pauses)
+        server.stop()
+
+    def read_late(self, c, pauses):
+        key = self.key().ljust(900, b"x")
+        self.grant(c, key, lease=255)
+        began = time.monotonic()
+        for pause in pauses:
+            if pause == 0:
+                sleep_until(began + WITHIN + 1)
+                continue
+            owners = [self.owner() for _ in range(200)]
+            c.send(b"".join(lqwire.acquire_frame(key, owner, 0, 1) for owner in owners))
+            time.sleep(pause)
+            self.assertEqual([c.receive().owner for _ in owners], owners)
 
     def connections(self, namespace):
         """Established connections at the server's end."""
