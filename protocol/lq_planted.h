@@ -1,5 +1,6 @@
-/* Faults that can be planted on purpose, to show that the simulator's checks find them. They exist
- * only in builds with LOQUET_PLANTED, which are for tests alone; in all others LQ_PLANTED is 0. */
+/* Faults that can be planted on purpose, to show that the checks of the simulator and the judge of
+ * real runs (tests/jepsen) find them. They exist only in builds with LOQUET_PLANTED, which are for
+ * tests alone; in all others LQ_PLANTED is 0. */
 #ifndef LQ_PLANTED_H
 #define LQ_PLANTED_H
 
@@ -24,7 +25,7 @@ enum lq_planted_fault {
 };
 
 #ifdef LOQUET_PLANTED
-extern int lq_planted; /* the one that is active; defined by the test program */
+extern int lq_planted; /* the one that is active */
 #define LQ_PLANTED(fault) (lq_planted == (fault))
 #else
 #define LQ_PLANTED(fault) 0

@@ -2,6 +2,7 @@
 #include "lq_log.h"
 #include "lq_offline.h"
 #include "lq_server.h"
+#include "lq_testing.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -60,6 +61,9 @@ int main(int argc, char *argv[])
     struct lq_config_error error;
     set_up_memory();
     set_up_descriptors();
+    if (!lq_testing_start()) {
+        return EXIT_USAGE;
+    }
     if (!lq_config_read(&config, argc, argv, environ, &error)) {
         (void)fprintf(stderr, "loquetd: %s\n", error.text);
         return EXIT_USAGE;
@@ -69,7 +73,7 @@ int main(int argc, char *argv[])
         return 0;
     }
     if (config.version) {
-        (void)printf("loquetd %s\n", LOQUET_VERSION);
+        (void)printf("loquetd %s%s\n", LOQUET_VERSION, LQ_TESTING_WORDS);
         return 0;
     }
     if (config.inspect[0] != '\0' || config.recover[0] != '\0' || config.restore[0] != '\0') {

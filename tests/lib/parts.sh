@@ -36,9 +36,17 @@ build() {
     case $1 in
     release) options+=(-DLOQUET_BENCH=ON "-DLOQUET_TEST_LAUNCHER=$root/tests/lib/launch.sh") ;;
     clang) options+=(-DLOQUET_BENCH=ON) ;;
-    tsan) targets=(--target test_client_blocking --target test_client_threads) ;;
+    tsan)
+        for file in blocking names threads uv; do
+            targets+=(--target "test_client_$file")
+        done
+        ;;
     fuzz) targets=(--target lq_fuzz) ;;
-    planted) targets=(--target loquet_sim --target test_client_random) ;;
+    planted)
+        for file in loquet_sim test_client_random loquetd lq_users lqfaults; do
+            targets+=(--target "$file")
+        done
+        ;;
     assertions)
         options+=("-DLOQUET_RAFT_PREFIX=$out/raft")
         targets=(--target loquet_sim)

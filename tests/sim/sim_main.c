@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #ifdef LOQUET_PLANTED
-int lq_planted;
 #endif
 
 #define SECONDS_DEFAULT 60

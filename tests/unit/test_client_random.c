@@ -21,7 +21,6 @@
 #include <stdlib.h>
 
 #ifdef LOQUET_PLANTED
-int lq_planted;
 #endif
 
 /* Rounds for one of LQ_SEEDS. */

@@ -1,0 +1,3 @@
+#include "lq_planted.h"
+
+int lq_planted;
