@@ -94,13 +94,10 @@ class Node(lqserver.Server):
     def start(self):
         self.lines = []
         self._stderr_ended = False
-        saved = dict(lqserver.extra_environment)
-        lqserver.extra_environment.update(self.environment)
-        try:
-            return super().start()
-        finally:
-            lqserver.extra_environment.clear()
-            lqserver.extra_environment.update(saved)
+        return super().start()
+
+    def variables(self):
+        return {**super().variables(), **self.environment}
 
     # The admin interface
 

@@ -96,6 +96,10 @@ class Server:
     def pid(self):
         return self.process.pid
 
+    def variables(self):
+        """The environment of its process."""
+        return environment()
+
     def start(self):
         program = find_program()
         self.spawned_at = time.monotonic()
@@ -104,7 +108,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=environment(),
+            env=self.variables(),
         )
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()

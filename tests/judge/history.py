@@ -9,9 +9,10 @@ A history is a file of JSON lines, each an event with "t", nanoseconds of CLOCK_
     shut      conn                                     the client says that it will send nothing more
     close     conn, why                                own: the client closed it; else eof, reset, refused, ...
     unknown   conn, op and fields of a request         it was open when its connection closed: nobody knows
-    fault     id, what, nodes                          begins; nodes: whose connections it excuses
+    fault     id, what, nodes                          begins; nodes: whose connections it excuses; detail, if it has one
+              mild                                     true: it must not change anything, so it excuses nothing
     healed    id                                       that fault has ended
-    store     key, token, ok                           the fenced store took or refused a write; lost: see store.py
+    store     key, token, ok                           the fenced store took or refused a write
     calm      within_s                                 from now on all is well, and everybody makes progress within that
     end                                                nothing was left out up to here
 
@@ -224,7 +225,8 @@ class History:
     def _on_fault(self, event):
         fault = Fault(event)
         self._faults[event["id"]] = fault
-        self.faults.append(fault)
+        if not event.get("mild"):
+            self.faults.append(fault)
 
     def _on_healed(self, event):
         self._faults[event["id"]].end = event["t"]
