@@ -12,7 +12,7 @@ raft='libraft-dev>=0.22.1'
 build=(gcc libc6-dev make cmake pkg-config libuv1-dev libsodium-dev libxxhash-dev libconfig-dev libjansson-dev
     libunistring-dev liblz4-dev libmicrohttpd-dev libcurl4-openssl-dev python3 "$raft")
 test=(check libsubunit-dev libsqlite3-dev g++ valgrind libc6-dbg clang clang-tidy clang-format libclang-rt-dev python3
-    netcat-openbsd shellcheck git procps iproute2 zsh mandoc)
+    netcat-openbsd shellcheck git procps iproute2 nftables ethtool libfaketime zsh mandoc)
 bench=(libhiredis-dev redis-server libnghttp2-dev etcd-server python3)
 
 say() {

@@ -22,7 +22,6 @@ parts='
     packages            900  -                          one     packages
     build-release       600  packages                   one     build release
     build-dev           600  packages                   one     build dev
-    build-clang         600  packages                   one     build clang
     build-fuzz          600  packages                   one     build fuzz
     build-planted       600  packages                   one     build planted
     build-assertions    600  packages                   one     build assertions
@@ -32,7 +31,7 @@ parts='
     static-scripts       60  packages                   tests   static check_scripts.py
     static-docs          60  packages                   tests   static check_docs.py
     static-layers        60  build-release              tests   layers
-    static-tidy         600  build-clang,build-fuzz     tests   tidy
+    static-tidy         600  build-dev,build-fuzz       tests   tidy
     golden               60  build-release              tests   golden
     unit-release        180  build-release              tests   unit release
     unit-dev            300  build-dev                  tests   unit dev
@@ -56,6 +55,7 @@ parts='
     cluster             400  build-release              tests   cluster
     cluster-matrix      180  build-release              tests   cluster_matrix
     library             180  build-release              tests   library
+    jepsen              300  build-release,build-dev,build-planted  tests  jepsen
     bench               120  build-release              tests   bench
     quickstart          120  build-release              one     quickstart
 '

@@ -59,9 +59,10 @@ class Place(lqcluster.Node):
 
     def start(self):
         with self.lock:
-            self.is_wanted = True
             self.note("starts as node %d" % self.id)
-            return super().start()
+            super().start()
+            self.is_wanted = True
+            return self
 
     def kill(self):
         with self.lock:

@@ -35,7 +35,7 @@ build() {
     local options=(-DLOQUET_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF) targets=() file
     case $1 in
     release) options+=(-DLOQUET_BENCH=ON "-DLOQUET_TEST_LAUNCHER=$root/tests/lib/launch.sh") ;;
-    clang) options+=(-DLOQUET_BENCH=ON) ;;
+    dev) options+=(-DLOQUET_BENCH=ON) ;;
     tsan)
         for file in blocking names threads uv; do
             targets+=(--target "test_client_$file")
@@ -249,7 +249,7 @@ layers() {
 }
 
 tidy() {
-    tests/static/check_tidy.py "$out/tidy-stamps" "$out/clang" "$out/fuzz"
+    tests/static/check_tidy.py "$out/tidy-stamps" "$out/dev" "$out/fuzz"
 }
 
 # ---- Whole programs. PRESET says which build of them.
@@ -298,6 +298,36 @@ cluster() {
 }
 
 # The library in front of a cluster that is hurt, and the examples.
+# One run of tests/jepsen; prints how it ended if that was not well. jepsen_run NAME ARGUMENT...
+jepsen_run() {
+    local log=$out/jepsen-$1.log
+    if tests/jepsen/jepsen.py --out "$out/jepsen" "${@:2}" >"$log" 2>&1; then
+        echo "1 passed, 0 failed"
+        rm -rf "$(tail -1 "$log")"
+    else
+        head -1 "$log"
+        tail -50 "$log"
+        echo "0 passed, 1 failed"
+    fi
+}
+
+# What the failover runs are made of; then mixed runs, side by side as each has namespaces of its own: as shipped, with
+# sanitizers, and with clocks of different rates.
+jepsen() {
+    local seconds=${LQ_JEPSEN_SECONDS:-60} preset
+    environment
+    LOQUETD=$out/release/server/loquetd LQ_FAULTS_LIB=$out/release/tests/faults/liblqfaults.so tests/jepsen/run.py
+    if [ -n "$long" ]; then
+        tests/jepsen/run.sh --runs 60 --time 90
+        tests/jepsen/planted.py
+        return
+    fi
+    for preset in release dev planted; do
+        jepsen_run "$preset" --with "$preset" --time "$seconds" --rate 300 &
+    done
+    wait
+}
+
 library() {
     environment
     number LQ_LIBRARY_SECONDS 25 600
