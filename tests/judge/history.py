@@ -15,16 +15,18 @@ A history is a file of JSON lines, each an event with "t", nanoseconds of CLOCK_
     store     key, token, ok                           the fenced store took or refused a write
     calm      within_s                                 from now on all is well, and everybody makes progress within that
     end                                                nothing was left out up to here
+    torn     file                                      said by load(): that file breaks off, so everything ends here
 
 A send is stamped before its bytes go to the kernel, an answer after they came. So a request takes effect after its `send`,
 and before the answer's `recv`. Owners are used once in a history. Keys are text, one character for each byte.
 """
 
 import json
+import os
 import time
 
 NS = 1_000_000_000
-
+TORN_NS = NS  # so long a thread may take from the time in a line to its writing
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -54,19 +56,40 @@ class Recorder:
 
 
 def load(paths):
-    """The events of some files, in the order of their times."""
-    events = []
+    """The events of some files, in the order of their times. Where a file breaks off within its last line, its writer was
+    killed: its clients went on for a while, and nobody knows with what. So nothing is left of the other files either from
+    there on, and a `torn` event tells it."""
+    events, torn, ends = [], [], []
     for path in paths:
-        with open(path, encoding="ascii") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    event = json.loads(line)
-                    event["t"], event["e"]
-                except (ValueError, KeyError, TypeError):
-                    raise BadHistory("%s:%d is no event: %.80s" % (path, number, line)) from None
-                events.append(event)
+        found, is_torn = _read(path)
+        events += found
+        if is_torn:
+            torn.append(os.path.basename(path))
+            ends.append(max((event["t"] for event in found), default=0) - TORN_NS)
     events.sort(key=lambda event: event["t"])
+    if torn:
+        end = min(ends)
+        events = [event for event in events if event["t"] <= end]
+        if not events:
+            raise BadHistory("nothing is left of it, as %s breaks off so soon" % ", ".join(torn))
+        events += [{"t": end, "e": "torn", "file": name} for name in torn]
     return events
+
+
+def _read(path):
+    """The events of a file, and whether it breaks off."""
+    events, line = [], "\n"
+    with open(path, encoding="ascii") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                event = json.loads(line)
+                event["t"], event["e"]
+            except (ValueError, KeyError, TypeError):
+                if not line.endswith("\n"):
+                    break  # only the last one can be without
+                raise BadHistory("%s:%d is no event: %.80s" % (path, number, line)) from None
+            events.append(event)
+    return events, not line.endswith("\n")
 
 
 class Connection:
@@ -128,6 +151,7 @@ class History:
         self.acquires, self.touches, self.faults, self.stores = [], [], [], []
         self.complaints = []
         self.calm = None  # event
+        self.torn = []  # events
         self.begin = events[0]["t"] if events else 0
         self.end = events[-1]["t"] if events else 0
         self._owners = {}  # owner -> Acquire
@@ -236,6 +260,9 @@ class History:
 
     def _on_calm(self, event):
         self.calm = event
+
+    def _on_torn(self, event):
+        self.torn.append(event)
 
     def _on_end(self, event):
         self.end = event["t"]

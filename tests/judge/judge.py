@@ -60,6 +60,8 @@ def tell(case, out=sys.stdout):
         "%d acquires, %d releases and renewals, %d keys, %d connections, %d faults in %.1f s"
         % (len(history.acquires), len(history.touches), len(case.keys), len(history.connections),
            len(history.faults), seconds), file=out)  # fmt: skip
+    for event in history.torn:
+        print("%s breaks off, so only what was before is judged" % event["file"], file=out)
     counts = {}
     for operation in history.acquires + history.touches:
         name = operation.outcome or "unknown"

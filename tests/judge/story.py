@@ -13,7 +13,13 @@
     9.0 -  end
 """
 
+import unittest
+
+import judge
+from case import Limits
 from history import NS
+
+LIMITS = Limits(late_ms=300, grace_ms=500, answer_s=5)
 
 SENDS = {"A": ("key", "owner", "wait", "lease"), "R": ("key", "token"), "K": ("key", "token", "lease"),
          "C": ("key", "owner"), "P": ("nonce",)}  # fmt: skip
@@ -61,3 +67,23 @@ def events_of(text):
         elif what == "shut":
             events.append({"t": t, "e": "shut", "conn": conn})
     return sorted(events, key=lambda event: event["t"])
+
+
+class StoryCase(unittest.TestCase):
+    def found(self, text, of=None, **limits):
+        """`of`: {connection: client}, of those whose client has another name than they."""
+        events = events_of(text)
+        for event in events:
+            if event["e"] == "open" and event["conn"] in (of or {}):
+                event["client"] = of[event["conn"]]
+        return judge.judge(events, LIMITS._replace(**limits)).violations
+
+    def good(self, text, **limits):
+        self.assertEqual(self.found(text, **limits), [])
+
+    def bad(self, rule, text, **limits):
+        """The rule finds it, and shows events of it."""
+        found = self.found(text, **limits)
+        self.assertIn(rule, {violation.rule for violation in found}, found)
+        for violation in found:
+            self.assertTrue(violation.events)
