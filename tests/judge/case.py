@@ -39,7 +39,7 @@ class Hold:
         self.token = acquire.token
         self.renewals, self.releases, self.refused = [], [], []  # outcome K or None, R or None, N
         self.low = acquire.sent  # the grant was not before, as far as is derived
-        self.earliest_end = FOREVER
+        self.earliest_end = self.earliest_lease_end = FOREVER  # the latter if no release that was confirmed ended it
         self.due_end = self.latest_end = FOREVER  # without, and with what may make it late
 
     def add(self, touch):
@@ -55,43 +55,48 @@ class Hold:
         """The release that was confirmed, if any."""
         return next((r for r in self.releases if r.outcome == "R"), None)
 
-    def derive_earliest_end(self, limits):
+    def derive_earliest_end(self, case):
         """When the hold ended at the earliest. A lease is counted from the last renewal that is certain, or from
-        renewals that may have been last, whichever is least."""
+        renewals that may have been last, whichever is least; and the last one was not before any that is certain."""
+        early = case.limits.early
         confirmed = [k for k in self.renewals if k.outcome == "K"]
         newest = max((k.sent for k in confirmed), default=0)
-        ends = [k.sent + int(limits.early * k.lease) for k in confirmed if k.answered >= newest]
+        alive = max(self.low, newest)
+        ends = [max(k.sent, alive) + int(early * k.lease) for k in self.renewals if case.done_by(k) >= newest]
         if not confirmed:
-            ends.append(self.low + int(limits.early * self.acquire.lease))
-        ends += [k.sent + int(limits.early * k.lease) for k in self.renewals if k.outcome is None]
-        ends += [r.sent for r in self.releases]
+            ends.append(self.low + int(early * self.acquire.lease))
+        ends += [r.sent for r in self.releases if case.done_by(r) >= newest]
         released = self.released
-        alive = [self.low] + [k.sent for k in confirmed]
-        self.earliest_end = max(alive + [released.sent]) if released else max(max(alive), min(ends))
+        self.earliest_lease_end = max(alive, min(ends))
+        self.earliest_end = max(alive, released.sent) if released else self.earliest_lease_end
 
     def derive_latest_end(self, case):
         released = self.released
         if released:
             self.due_end = self.latest_end = released.answered
             return
-        ends = [self.acquire.answered + int(case.limits.slow * self.acquire.lease)]
-        for k in self.renewals:
-            done = k.answered if k.outcome == "K" else case.done_by(k)
-            ends.append(done + int(case.limits.slow * k.lease))
-        self.due_end = max(ends)
+        self.due_end = self.due_lease_end(case)
         self.latest_end = case.stretch(self.acquire.answered, self.due_end)
 
-    def certain(self, share):
+    def due_lease_end(self, case, touch=None):
+        """When its lease was over at the latest, without faults; or would have been for a touch, if that one had no
+        effect. Whatever was done before a renewal that was confirmed counts no more."""
+        renewals = [k for k in self.renewals if touch is None or (k is not touch and k.sent <= touch.answered)]
+        newest = max((k.sent for k in renewals if k.outcome == "K"), default=0)
+        done = [(self.acquire.answered, self.acquire.lease)] + [(case.done_by(k), k.lease) for k in renewals]
+        return max(at + int(case.limits.slow * lease) for at, lease in done if at >= newest)
+
+    def certain(self, case, share):
         """[(from, to)]: when its client was certain of it: as it says, or if leases hold for this share of them."""
         bases = [self.acquire] + [k for k in self.renewals if k.outcome == "K"]
-        cut = min((r.sent for r in self.releases), default=FOREVER)
         intervals = []
         for base in bases:
             begin, sent = base.answered, base.sent
-            end = min(base.answer.get("until", sent + int(share * base.lease)), cut)
+            end = base.answer.get("until", sent + int(share * base.lease))
+            end = min([end] + [r.sent for r in self.releases if case.done_by(r) >= sent])
             for k in self.renewals:  # one that may come after this one may make the lease shorter
-                if k.sent != sent and (k.answered is None or k.answered >= sent):
-                    end = min(end, max(k.sent, k.sent + int(share * k.lease)))
+                if k is not base and case.done_by(k) >= sent:
+                    end = min(end, max(k.sent, sent) + int(share * k.lease))
             if begin < end:
                 intervals.append((begin, end))
         return intervals
@@ -180,13 +185,19 @@ class Case:
 
     def excused(self, node, begin, end):
         """Whether a fault of this node may be why its connection ended between begin and end."""
+        return self.first_excuse(node, begin, end) is not None
+
+    def first_excuse(self, node, begin, end):
+        """When the first fault of this node began that may have had to do with what happened from begin to end; or None."""
         grace = self.limits.grace_ms * 1_000_000
-        return any(
-            node in fault.nodes and fault.begin <= end and (fault.end is None or fault.end + grace >= begin)
-            for fault in self.history.faults
-        )
+        for fault in self.history.faults:
+            if node in fault.nodes and fault.begin <= end and (fault.end is None or fault.end + grace >= begin):
+                return fault.begin
+        return None
 
     def done_by(self, request):
-        """When a request without an answer has had its effect at the latest, or never will have one."""
+        """When a request has had its effect at the latest, or never will have one."""
+        if request.answered is not None:
+            return request.answered
         closed = request.conn.closed
         return FOREVER if closed is None else self.stretch(request.sent, closed)

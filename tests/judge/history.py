@@ -18,7 +18,8 @@ A history is a file of JSON lines, each an event with "t", nanoseconds of CLOCK_
     torn     file                                      said by load(): that file breaks off, so everything ends here
 
 A send is stamped before its bytes go to the kernel, an answer after they came. So a request takes effect after its `send`,
-and before the answer's `recv`. Owners are used once in a history. Keys are text, one character for each byte.
+and before the answer's `recv`. Owners are used once in a history. Keys are text, one character for each byte. Clients of
+libloquet, which goes to any node, are at node 0; they don't know when it sends C, and record it beside the acquire.
 """
 
 import json
@@ -26,6 +27,7 @@ import os
 import time
 
 NS = 1_000_000_000
+ANY_NODE = 0  # of clients that go where they like
 TORN_NS = NS  # so long a thread may take from the time in a line to its writing
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -111,7 +113,8 @@ class Acquire:
     """An acquire and what came of it: outcome A, T, B, or None (unknown, or still open at the end)."""
 
     __slots__ = (
-        "event", "answer", "conn", "key", "owner", "wait", "lease", "sent", "answered", "outcome", "token", "cancelled"
+        "event", "answer", "conn", "key", "owner", "wait", "lease", "sent", "answered", "outcome", "token", "cancelled",
+        "given_up",
     )  # fmt: skip
 
     def __init__(self, event, conn):
@@ -120,7 +123,8 @@ class Acquire:
         self.wait, self.lease = event["wait"] * NS, event["lease"] * NS
         self.sent, self.answered = event["t"], None
         self.outcome = self.token = None
-        self.cancelled = None  # when the first C was sent
+        self.cancelled = None  # when the first C was sent, at the earliest
+        self.given_up = None  # when it was sent for certain, or the connection shut
 
 
 class Touch:
@@ -192,6 +196,8 @@ class History:
             acquire = self._owners.get(event["owner"])
             if acquire is not None and acquire.conn is conn and acquire.key == event["key"]:
                 acquire.cancelled = acquire.cancelled or event["t"]
+                if conn.node != ANY_NODE:
+                    acquire.given_up = acquire.given_up or event["t"]
         elif op == "P":
             conn.pings.append(event["nonce"])
         else:
@@ -203,6 +209,8 @@ class History:
         conn.last_answer = event["t"]
         if conn.closed is not None:
             raise BadHistory("an answer on a closed connection: %r" % (event,))
+        if conn.error is not None:
+            self._complain("an answer behind an error", conn.error, event)
         if op == "E":
             conn.error = event
         elif op in "ATB":
@@ -237,7 +245,11 @@ class History:
         touch.answer, touch.answered, touch.outcome = event, event["t"], event["op"]
 
     def _on_shut(self, event):
-        self.connections[event["conn"]].shut = event["t"]
+        conn = self.connections[event["conn"]]
+        conn.shut = event["t"]
+        for operation in conn.operations:
+            if isinstance(operation, Acquire):
+                operation.given_up = operation.given_up or event["t"]
 
     def _on_close(self, event):
         conn = self.connections[event["conn"]]

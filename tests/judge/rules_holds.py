@@ -34,7 +34,7 @@ def check_linear(case):
                 if hold.low > hold.acquire.answered:
                     _report_overlap(case, before, hold)
                     hold.low = hold.acquire.sent
-            hold.derive_earliest_end(case.limits)
+            hold.derive_earliest_end(case)
             before = hold
         for hold in key.holds:
             hold.derive_latest_end(case)
@@ -62,7 +62,7 @@ def _report_overlap(case, before, hold):
 def check_certain(case):
     """No two clients are certain of a key at once. Tokens play no part in it."""
     for key in case.keys.values():
-        intervals = [(*span, hold) for hold in key.holds for span in hold.certain(case.limits.certain)]
+        intervals = [(*span, hold) for hold in key.holds for span in hold.certain(case, case.limits.certain)]
         intervals.sort(key=lambda interval: interval[:2])
         last_end, last = 0, None
         for begin, end, hold in intervals:
@@ -90,7 +90,7 @@ def check_store(case):
             continue
         hold = case.holds.get(token)
         sent = event.get("sent", event["t"])
-        if hold is not None and any(a <= sent and event["t"] <= b for a, b in hold.certain(case.limits.certain)):
+        if hold is not None and any(a <= sent and event["t"] <= b for a, b in hold.certain(case, case.limits.certain)):
             text = "the store refused %s, whose holder was certain" % (SPAN % (token, key))
             case.report("store", text, hold.acquire.event, hold.acquire.answer, before, event)
 
@@ -106,10 +106,9 @@ def check_touches(case):
 
 
 def _check_refused(case, hold):
-    spans = hold.certain(case.limits.early) if hold.refused else ()
     for touch in hold.refused:
         case.checked["N"] += 1
-        if any(begin <= touch.sent and touch.answered <= end for begin, end in spans):
+        if hold.acquire.answered <= touch.sent and touch.answered < hold.earliest_lease_end:
             a = hold.acquire
             text = "N for %s, which certainly held it" % (SPAN % (hold.token, a.key))
             case.report("N", text, a.event, a.answer, touch.event, touch.answer)
@@ -126,22 +125,12 @@ def _check_confirmed(case, hold):
             case.report("R and K", what + "before it was granted", touch.event, touch.answer, a.event)
         elif released is not None and touch is not released and _is_after(touch, released):
             case.report("R and K", what + "after it was released", released.event, released.answer, touch.event, touch.answer)
-        elif (touch.op == "K" or case.limits.exact) and touch.sent > _lease_end(case, hold, touch):
+        elif (touch.op == "K" or case.limits.exact) and touch.sent > case.stretch(a.answered, hold.due_lease_end(case, touch)):
             case.report("R and K", what + "after its lease", a.event, a.answer, touch.event, touch.answer)
 
 
 def _is_after(touch, released):
     return touch.outcome == "R" or touch.sent > released.answered
-
-
-def _lease_end(case, hold, touch):
-    """When the lease was over at the latest, if this touch did not take effect."""
-    ends = [hold.acquire.answered + int(case.limits.slow * hold.acquire.lease)]
-    for k in hold.renewals:
-        if k is not touch:
-            done = k.answered if k.outcome == "K" else case.done_by(k)
-            ends.append(done + int(case.limits.slow * k.lease))
-    return case.stretch(hold.acquire.answered, max(ends))
 
 
 def _check_strange(case, key, touch):

@@ -1,33 +1,36 @@
 """Waiting: first come first served, T only while somebody holds the key, and grants that come in time."""
 
 import bisect
+import itertools
 
 from case import FOREVER
 from rules_holds import possible_holders, unknown_span
 
 
 def mark_positions(case):
-    """{acquire: time from which it certainly stood in its queue (or had left it again)}. A connection's requests take
-    effect in the order in which they were sent, so an acquire was there when anything sent behind it was answered out
-    of the table of locks (A, R, K, N; a T, B or pong may come from elsewhere)."""
+    """{acquire: time from which it certainly stood in its queue (or had left it again)}: after the bound of lateness. And
+    a connection's requests take effect in the order in which they were sent, so an acquire was there when anything sent
+    behind it was answered out of the table of locks (A, R, K, N; a T, B or pong may come from elsewhere)."""
     positions = {}
     for conn in case.history.connections.values():
         soonest = FOREVER
         for operation in reversed(conn.operations):
-            if soonest != FOREVER and hasattr(operation, "owner"):
-                positions[operation] = soonest
+            if hasattr(operation, "owner"):
+                positions[operation] = min(soonest, case.stretch(operation.sent, operation.sent))
             if operation.outcome in ("A", "R", "K", "N"):
                 soonest = min(soonest, operation.answered)
     return positions
 
 
-def waits_until(acquire):
-    """Up to when an acquire that got no grant certainly waits, once it stands in its queue."""
+def waits_until(case, acquire):
+    """Up to when an acquire that got no grant certainly waits, once it stands in its queue. A node that is cut off loses
+    its waiters, long before it hears of that itself."""
     until = acquire.sent + int(0.99 * acquire.wait)
     for end in (acquire.answered, acquire.cancelled, acquire.conn.closed, acquire.conn.shut):
         if end is not None:
             until = min(until, end)
-    return until
+    fault = case.first_excuse(acquire.conn.node, acquire.sent, until)
+    return until if fault is None else min(until, fault)
 
 
 def check_fifo(case, positions):
@@ -37,8 +40,8 @@ def check_fifo(case, positions):
         sent = [hold.acquire.sent for hold in later]
         least_token, least_answer = _suffix_least(later)
         for acquire in key.acquires:
-            position = positions.get(acquire)
-            if position is None or acquire.wait == 0 or acquire.outcome == "B":
+            position = positions[acquire]
+            if acquire.wait == 0 or acquire.outcome == "B":
                 continue
             at = bisect.bisect_right(sent, position)
             if at == len(later):
@@ -49,7 +52,7 @@ def check_fifo(case, positions):
                 wrong = other.token < acquire.token and position < acquire.answered
             else:
                 other = least_answer[at]
-                wrong = other.acquire.answered < waits_until(acquire)
+                wrong = other.acquire.answered < waits_until(case, acquire)
             if wrong:
                 text = "owner %d waited for %r before owner %d asked, which was granted first" % (
                     acquire.owner, key.name, other.acquire.owner)  # fmt: skip
@@ -78,7 +81,7 @@ def free_gap(spans, starts, begin, end):
     return spans[at][1] if spans[at][1] < end else None
 
 
-def check_timeouts(case):
+def check_timeouts(case, positions):
     """T is true: somebody held the key; and it is not said before the wait is over, unless it was cancelled."""
     for key in case.keys.values():
         spans = possible_holders(case, key)
@@ -91,7 +94,7 @@ def check_timeouts(case):
                 held = _touches(spans, starts, acquire.sent, acquire.answered)
             else:
                 _check_early(case, acquire)
-                held = not _was_passed_over(case, acquire, spans, starts)
+                held = not _was_passed_over(case, acquire, positions[acquire], spans, starts)
             if not held:
                 text = "T for owner %d, though nobody can have held %r" % (acquire.owner, key.name)
                 case.report("T", text, *_last_release(key, acquire), acquire.event, acquire.answer)
@@ -102,11 +105,12 @@ def _touches(spans, starts, begin, end):
     return at >= 0 and spans[at][1] >= begin
 
 
-def _was_passed_over(case, acquire, spans, starts):
+def _was_passed_over(case, acquire, position, spans, starts):
     """Whether the key was free for a moment in which the acquire certainly stood in the queue. It stood there from at
-    the latest its wait before T; without a leader it may have stood nowhere."""
-    begin, end = acquire.answered - int(0.99 * acquire.wait), waits_until(acquire)
-    if begin >= end or begin < acquire.sent or case.in_fault(acquire.sent, acquire.answered):
+    the latest its wait before T, unless it left early; without a leader it may have stood nowhere."""
+    begin, end = acquire.answered - int(0.99 * acquire.wait), waits_until(case, acquire)
+    begin = position if begin < acquire.sent else min(begin, position)
+    if begin >= end or case.in_fault(acquire.sent, acquire.answered):
         return False
     return free_gap(spans, starts, begin, end) is not None
 
@@ -138,24 +142,29 @@ def check_busy(case):
 
 
 def check_late_grants(case):
-    """A comes in time once the key is free: the end of a lease, or a release, is seen by those who wait. Where somebody
-    whose answer got lost may have held it in between, nobody knows."""
+    """A comes in time once the key is free: the end of a lease, or a release, is seen by those who wait. As long as
+    somebody whose answer got lost may hold it, nobody knows."""
     for key in case.keys.values():
-        lost = [unknown_span(case, key, acquire) for acquire in key.unknown]
+        lost = sorted(unknown_span(case, key, acquire) for acquire in key.unknown)
+        begins = [begin for begin, _ in lost]
+        ends = list(itertools.accumulate((end for _, end in lost), max))
         before = None
         for hold in key.holds:
-            acquire = hold.acquire
-            since = acquire.sent if before is None else max(acquire.sent, before.acquire.answered)
-            if not any(begin <= acquire.answered and since <= end for begin, end in lost):
-                _check_late(case, hold, before)
+            at = bisect.bisect_right(begins, hold.acquire.answered)
+            _check_late(case, hold, before, ends[at - 1] if at else 0)
             before = hold
 
 
-def _check_late(case, hold, before):
+def _check_late(case, hold, before, lost_end):
+    """`lost_end`: up to when others may have held the key without anybody's knowledge."""
+    if lost_end == FOREVER:
+        return
     acquire = hold.acquire
     due = case.stretch(acquire.sent, acquire.sent)
     if before is not None and before.due_end > acquire.sent:
         due = case.stretch(before.acquire.answered, before.due_end)
+    if lost_end > acquire.sent:
+        due = max(due, case.stretch(lost_end, lost_end))
     case.checked["late"] += 1
     if acquire.answered > due:
         text = "token %d of %r was told %.3f s after it was due" % (

@@ -11,45 +11,36 @@ def check_answers(case):
 
 
 def check_connections(case):
-    """A connection ends because its client wants it, or because of a fault of its node."""
+    """A connection ends because its client wants it, and has its answers then; or because of a fault of its node."""
     for conn in case.history.connections.values():
         case.checked["connections"] += 1
         begin = conn.last_answer or conn.opened
         if conn.error is not None and not case.excused(conn.node, begin, conn.error["t"]):
             case.report("connections", "E %s without a fault of node %s" % (conn.error.get("code"), conn.node), conn.error)
         elif conn.close_event is not None and conn.close_event["why"] != "own":
-            if conn.shut is not None and not case.excused(conn.node, conn.closed, conn.closed):
-                _check_half_closed(case, conn)
-            if conn.error is None and conn.shut is None and not case.excused(conn.node, conn.closed, conn.closed):
+            is_due = conn.shut is not None and all(operation.outcome for operation in conn.operations)
+            if conn.error is None and not is_due and not case.excused(conn.node, conn.closed, conn.closed):
                 text = "the connection of client %s ended (%s), though node %s was up" % (
                     conn.client, conn.close_event["why"], conn.node)  # fmt: skip
                 case.report("connections", text, conn.open_event, conn.close_event)
 
 
-def _check_half_closed(case, conn):
-    """Who sends no more is still told everything."""
-    missing = [operation for operation in conn.operations if operation.outcome is None and operation.sent <= conn.shut]
-    if missing:
-        text = "node %s closed before it had answered everything that came before the half-close" % conn.node
-        case.report("connections", text, missing[0].event, conn.close_event)
-
-
 def check_answered(case):
     """What is open is answered when it is due, or its connection ends."""
-    for operation in case.history.acquires + case.history.touches:
-        if operation.outcome is not None and operation.outcome != "A":
-            _check_due(case, operation, operation.answered)
-        elif operation.outcome is None:
-            ended = operation.conn.closed or operation.conn.shut
-            _check_due(case, operation, case.history.end if ended is None else ended)
+    for operation in case.history.acquires:
+        wait_end = operation.sent + int(case.limits.slow * operation.wait)
+        if operation.given_up is not None:
+            wait_end = min(wait_end, operation.given_up)
+        _check_due(case, operation, wait_end)
+    for operation in case.history.touches:
+        _check_due(case, operation, operation.sent)
 
 
-def _check_due(case, operation, end):
-    """`end`: when it was answered, or until when it certainly was not."""
+def _check_due(case, operation, wait_end):
     case.checked["in time"] += 1
-    wait = getattr(operation, "wait", 0)
-    slack = 0 if operation.outcome in ("T", "B") else int(case.limits.answer_s * NS)
-    due = case.stretch(operation.sent, operation.sent + int(case.limits.slow * wait) + slack)
+    end = operation.answered or operation.conn.closed or case.history.end
+    slack = 0 if operation.outcome in ("A", "T", "B") else int(case.limits.answer_s * NS)
+    due = case.stretch(operation.sent, wait_end + slack)
     if end > due:
         what = "was answered" if operation.outcome else "had no answer"
         text = "the request %s %.3f s after its send" % (what, (end - operation.sent) / NS)
@@ -74,9 +65,21 @@ def check_progress(case):
             wish = max(begin, operation.sent) + getattr(operation, "wait", 0)
             if client not in first_wish or wish < first_wish[client][0]:
                 first_wish[client] = (wish, operation)
+    _check_let_in(case, calm, end)
     for client, (wish, operation) in sorted(first_wish.items(), key=lambda item: str(item[0])):
         case.checked["progress"] += 1
         due = wish + limit  # who waits may be answered at the end of the wait
         if first_answer.get(client, due + 1) > due and due <= case.history.end:
             text = "client %s had no answer within %.1f s after all was well" % (client, calm["within_s"])
             case.report("progress", text, calm, operation.event, operation.answer)
+
+
+def _check_let_in(case, calm, end):
+    """Who lost its connection has another one by then. Nobody hears of those who are refused, as they ask for nothing."""
+    last = {}
+    for conn in case.history.connections.values():  # in the order of their begin
+        last[conn.client] = conn
+    for client, conn in last.items():
+        if conn.closed is not None and conn.closed < calm["t"] and conn.close_event["why"] != "own" and end <= case.history.end:
+            text = "client %s had no connection again %.1f s after all was well" % (client, calm["within_s"])
+            case.report("progress", text, calm, conn.close_event)

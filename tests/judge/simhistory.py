@@ -28,6 +28,8 @@ LIES = {
     "says T and grants": ("T", "late", "answers"),
     "says T too early": ("T",),
     "grants the cancelled": ("answers",),
+    "ignores cancels": ("in time",),
+    "ignores the end of waits": ("in time",),
     "answers twice": ("answers",),
     "answers somebody else": ("answers",),
     "closes connections": ("connections",),
@@ -35,7 +37,8 @@ LIES = {
     "falls silent at the end": ("progress", "in time"),
 }
 # Lies that need an occasion which is rare are told at every one, or at many.
-RATES = {"ends leases late": 1, "says K and does not renew": 0.5, "says R to everybody": 0.5, "ends leases early": 0.3}
+RATES = {"ends leases late": 1, "says K and does not renew": 0.5, "says R to everybody": 0.5, "ends leases early": 0.3,
+         "ignores cancels": 0.5, "ignores the end of waits": 0.5}  # fmt: skip
 
 
 class Key:
@@ -144,12 +147,14 @@ class Server:
             self.world.after(wait, lambda: self.time_out(request, key))
 
     def time_out(self, request, key):
-        if request in key.queue:
+        if request in key.queue and not self.lies("ignores the end of waits"):
             if not self.lies("says T and grants"):
                 key.queue.remove(request)
             self.answer(request, "T", owner=request.event["owner"])
 
     def _C(self, request, key):
+        if self.lies("ignores cancels"):
+            return
         for waiting in key.queue:
             if waiting.event["owner"] == request.event["owner"]:
                 self.answer(waiting, "T", owner=waiting.event["owner"])
