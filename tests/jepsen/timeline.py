@@ -27,14 +27,15 @@ BINS = 250
 TITLE = 160  # characters that fit
 STEPS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600, 3600, 86400)
 
-ROLES = {"leader": "#2166ac", "follower": "#b5d3ec", "candidate": "#7fbf9b", "standby": "#c9b3e6", "silent": "#e3c08f", "down": "#4a4a4a"}
+ROLES = {"leader": "#2166ac", "follower": "#b5d3ec", "candidate": "#7fbf9b", "standby": "#c9b3e6", "waiting": "#e6dc8c",
+         "silent": "#e3b08f", "down": "#4a4a4a"}  # fmt: skip
 OTHER_ROLE = "#d0d0d0"
 FAULT, MILD, NO_MAJORITY = "#ef8a3c", "#fbe0c6", "#7b3f98"
 ANSWERS = {"A": ("A granted", "#2166ac"), "R": ("R released", "#7fb2d9"), "K": ("K renewed", "#5aa87a"),
            "T": ("T timeout", "#e6b84c"), "N": ("N not held", "#b08fc9"), "B": ("B busy", "#c46a4a"),
            "E": ("E error", "#8a1c1c")}  # fmt: skip
 RED, GREEN, GREY = "#c8102e", "#1a8a3a", "#e4e4e4"
-STYLE = """text { font: 11px "DejaVu Sans", Verdana, sans-serif; fill: #222 } .big { font-size: 15px } .white { fill: #fff }
+STYLE = """text { font: 11px "DejaVu Sans", Verdana, sans-serif; fill: #222 } .big { font-size: 15px }
 .red { fill: %s } .green { fill: %s } .mid { text-anchor: middle } .end { text-anchor: end }
 .red, .green { paint-order: stroke; stroke: #fff; stroke-width: 3px }""" % (RED, GREEN)
 
@@ -223,8 +224,8 @@ class Picture:
 def draw_head(picture, title, note):
     picture.text(8, 20, title if len(title) <= TITLE else title[: TITLE - 3] + "...", "big")
     picture.text(8, 38, note)
-    picture.legend(LEFT, 58, ROLES.items(), is_row=True)
-    picture.legend(LEFT + 600, 58, (("fault", FAULT), ("mild", MILD), ("no majority", NO_MAJORITY)), is_row=True)
+    picture.legend(LEFT, 58, [*ROLES.items(), ("other", OTHER_ROLE)], is_row=True)
+    picture.legend(LEFT + 700, 58, (("fault", FAULT), ("mild", MILD), ("no majority", NO_MAJORITY)), is_row=True)
     picture.text(8, 58, "legend")
     picture.y = 68
 
@@ -248,22 +249,31 @@ def draw_lanes(picture, states):
 
 
 def draw_faults(picture, faults):
-    """Bars, each with its name in it, or behind it where there is room."""
+    if not faults:
+        draw_bars(picture, "no faults", [])
+        return
+    missing = [fault._replace(what="") for fault in faults if fault.colour == NO_MAJORITY]
+    if missing:
+        draw_bars(picture, "no majority", missing)
+    draw_bars(picture, "faults", [fault for fault in faults if fault.colour != NO_MAJORITY])
+
+
+def draw_bars(picture, title, faults):
+    """Each with its name in it, or behind it where there is room."""
     spans = [(picture.x(fault.begin), max(picture.x(fault.end), picture.x(fault.begin) + 2)) for fault in faults]
-    widths = [CHARACTER * len(fault.what) + 8 for fault in faults]
+    widths = [CHARACTER * len(fault.what) + 8 if fault.what else 0 for fault in faults]
     named = [(begin, end if end - begin >= width else end + width) for (begin, end), width in zip(spans, widths)]
     rows = pack(named)
     if max(rows, default=0) >= FAULT_ROWS:
         rows = pack(spans)
     free = dict.fromkeys(rows, WIDTH)  # where the next one of the row begins
     picture.y += 6
-    picture.text(8, picture.y + 11, "faults" if faults else "no faults")
+    picture.text(8, picture.y + 11, title)
     for fault, (begin, end), (_, named_end), row in reversed(list(zip(faults, spans, named, rows))):
         y = picture.y + ROW * row
         picture.box("fault", begin, y, end - begin, ROW - 2, fault.colour, fault.tip)
-        if named_end <= free[row]:
-            is_white = fault.colour == NO_MAJORITY and named_end == end
-            picture.text((begin if named_end == end else end) + 3, y + 10, fault.what, "white" if is_white else "")
+        if fault.what and named_end <= free[row]:
+            picture.text((begin if named_end == end else end) + 3, y + 10, fault.what)
         free[row] = begin
     picture.y += ROW * (max(rows, default=0) + 1) + 2
 
