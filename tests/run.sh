@@ -31,7 +31,7 @@ parts='
     static-scripts       60  packages                   tests   static check_scripts.py
     static-docs          60  packages                   tests   static check_docs.py
     static-layers        60  build-release              tests   layers
-    static-tidy         600  build-dev,build-fuzz       tests   tidy
+    static-tidy         600  build-dev,build-fuzz,build-planted  tests   tidy
     golden               60  build-release              tests   golden
     unit-release        180  build-release              tests   unit release
     unit-dev            300  build-dev                  tests   unit dev

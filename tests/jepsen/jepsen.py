@@ -160,6 +160,7 @@ class Run:
                 with self.lock:
                     state = {"t": time.monotonic_ns(), "node": place.number, "role": role, "term": term}
                     self.states.write(json.dumps(state) + "\n")
+                    self.states.flush()
 
     # Phases
 

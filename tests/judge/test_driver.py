@@ -99,7 +99,7 @@ class DriverTest(unittest.TestCase):
         ways = {(conn.close_event["why"], conn.shut is not None) for conn in case.history.connections.values()}
         self.assertLessEqual({("own", False), ("eof", True)}, ways)
         self.assertTrue(any("lost" in event for event in case.history.stores))
-        self.assertGreaterEqual(sum(a.key.endswith("crowd") for a in case.history.acquires), 300)
+        self.assertGreaterEqual(sum(a.key.endswith("crowd") for a in case.history.acquires), 100)
 
     def test_the_command_gives_the_verdict(self):
         self.finish(self.drive(self.server.address, seconds=0.5))

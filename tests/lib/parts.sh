@@ -249,7 +249,7 @@ layers() {
 }
 
 tidy() {
-    tests/static/check_tidy.py "$out/tidy-stamps" "$out/dev" "$out/fuzz"
+    tests/static/check_tidy.py "$out/tidy-stamps" "$out/dev" "$out/fuzz" "$out/planted"
 }
 
 # ---- Whole programs. PRESET says which build of them.

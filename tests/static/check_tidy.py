@@ -3,7 +3,7 @@
 
 usage: check_tidy.py STAMP_FOLDER BUILD_FOLDER...
 
-The compile commands come from the build folders (presets clang and fuzz). A file that was clean is not looked at again
+The compile commands come from the build folders (presets dev, fuzz and planted). A file that was clean is not looked at again
 as long as it, the headers it includes, its command and .clang-tidy stay the same: its stamp lies in STAMP_FOLDER.
 LQ_JOBS files are checked at the same time, 2 if not set.
 """
