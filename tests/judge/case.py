@@ -66,6 +66,8 @@ class Hold:
         if not confirmed:
             ends.append(self.low + int(early * self.acquire.lease))
         ends += [r.sent for r in self.releases if case.done_by(r) >= newest]
+        # One that was told too late is renewed again, and refused if the lease that it made was over by then.
+        ends += [max(k.sent, alive) + int(early * k.lease) for k in self.refused if k.op == "K" and k.answered >= newest]
         released = self.released
         self.earliest_lease_end = max(alive, min(ends))
         self.earliest_end = max(alive, released.sent) if released else self.earliest_lease_end
@@ -94,7 +96,8 @@ class Hold:
             begin, sent = base.answered, base.sent
             end = base.answer.get("until", sent + int(share * base.lease))
             end = min([end] + [r.sent for r in self.releases if case.done_by(r) >= sent])
-            for k in self.renewals:  # one that may come after this one may make the lease shorter
+            refused = [k for k in self.refused if k.op == "K"]
+            for k in self.renewals + refused:  # one that may come after this one may make the lease shorter
                 if k is not base and case.done_by(k) >= sent:
                     end = min(end, max(k.sent, sent) + int(share * k.lease))
             if begin < end:

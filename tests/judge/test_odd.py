@@ -36,6 +36,11 @@ class UnknownTest(StoryCase):
         self.good(renewed + "3 c > R k 5\n 3.1 c < R k 5\n 6 - end")
         self.bad("late", renewed + "2.2 b > A k 2 9 2\n 6 b < A k 2 6\n 7 - end")
 
+    def test_a_renewal_is_told_too_late(self):
+        """It made the lease shorter; by the time at which its client could be told, that was over."""
+        self.good(HELD + "1 a > K k 5 1\n 2.5 a < N k 5\n 3 - end")
+        self.bad("N", HELD + "1 a > K k 5 4\n 2.5 a < N k 5\n 3 - end")
+
     def test_a_release_is_sent_again(self):
         again = HELD + "1 a > R k 5\n 1.1 a closes own\n 1.2 c > R k 5\n"
         self.good(again + "1.3 c < N k 5\n 2 - end")
