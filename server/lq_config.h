@@ -30,6 +30,7 @@ struct lq_config {
     uint64_t unread_timeout_s;
     uint64_t max_connections; /* 0: what the file descriptor limit allows */
     bool turn_stats;
+    char user[LQ_CONFIG_TEXT]; /* NAME[:GROUP] to become; empty: stay */
 
     /* Cluster mode. */
     uint64_t node_id; /* 0: simple mode */

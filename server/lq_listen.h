@@ -11,6 +11,10 @@
  * of what the operator would have to change. */
 int lq_listen_open(const char *address, const char *setting, int backlog);
 
+/* Binds in advance, where that needs a right that is given up afterwards: lq_listen_open with the
+ * same address then goes on with it. False: it can't, which was logged as there. */
+bool lq_listen_bind(const char *address, const char *setting);
+
 /* Logs `msg` with the address that the socket is bound to. */
 void lq_listen_log(int fd, const char *msg);
 

@@ -53,6 +53,8 @@ static const struct lq_option options[] = {
            "a client that reads nothing for so long is disconnected"),
     NUMBER("max-connections", "N", LQ_GROUP_BOTH, "0", 0, COUNT_MAX, max_connections,
            "clients at once; more are left waiting (0: by file descriptor limit)"),
+    TEXT("user", "NAME[:GROUP]", LQ_OPTION_TEXT, LQ_GROUP_BOTH, "", user,
+         "when started as root: bind the ports, then become this user for good"),
     TEXT("log-level", "LEVEL", LQ_OPTION_LEVEL, LQ_GROUP_BOTH, "info", log_level,
          "debug, info, warn or error"),
     SWITCH("turn-stats", LQ_GROUP_BOTH, false, turn_stats,

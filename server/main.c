@@ -3,10 +3,12 @@
 #include "lq_offline.h"
 #include "lq_server.h"
 #include "lq_testing.h"
+#include "lq_user.h"
 
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* As sysexits(3) has it for a command that was used wrongly. */
@@ -55,6 +57,19 @@ static int work_offline(const struct lq_config *config)
     return lq_offline_restore(&options, stdout);
 }
 
+/* What was read is valid in itself; whether the user exists is up to the machine. */
+static int check_config(const struct lq_config *config)
+{
+    struct lq_user user;
+    char why[LQ_CONFIG_ERROR];
+    if (config->user[0] != '\0' && !lq_user_find(config->user, &user, why, sizeof why)) {
+        (void)fprintf(stderr, "loquetd: --user: %s\n", why);
+        return EXIT_USAGE;
+    }
+    (void)printf("loquetd: the configuration is valid\n");
+    return 0;
+}
+
 int main(int argc, char *argv[])
 {
     struct lq_config config;
@@ -80,9 +95,11 @@ int main(int argc, char *argv[])
         return work_offline(&config);
     }
     if (config.check_config) {
-        (void)printf("loquetd: the configuration is valid\n");
-        return 0;
+        return check_config(&config);
     }
     lq_log_set_level((enum lq_log_level)lq_log_level_of(config.log_level));
+    if (!lq_user_become(&config)) {
+        return EXIT_FAILURE;
+    }
     return lq_server_run(&config);
 }

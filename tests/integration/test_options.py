@@ -27,7 +27,7 @@ NUMBERS = (
     "unread-timeout",
     "max-connections",
 )
-OTHERS = ("listen", "log-level", "turn-stats", "config", "check-config", "help", "version")
+OTHERS = ("listen", "user", "log-level", "turn-stats", "config", "check-config", "help", "version")
 BAD_NUMBERS = ("-1", "abc", "", "12x", "1.5", "99999999999999999999999999")
 
 
