@@ -340,7 +340,8 @@ def disk_full(strike):
 
 @nemesis("disk-error", "disk")
 def disk_error(strike):
-    """One write or sync fails: the node ends by itself, as it must."""
+    """One write or sync fails: the node ends by itself, as it must. What was not synced is on no disk then: the kernel holds
+    it, but does not try again, and the node reads past the kernel's cache when it starts."""
     places = strike.random.choice((leader_of, a_follower_of))(strike)
     if not places or not strike.claim(places):
         return
@@ -354,6 +355,7 @@ def disk_error(strike):
     if place.running():  # nothing was written meanwhile
         place.is_wanted = True
     else:
+        place.note(place.layer.power_loss(strike.random.getrandbits(32)))
         restart(strike, places)
     strike.healed(fault)
 

@@ -187,14 +187,17 @@ class Case:
         return end
 
     def excused(self, node, begin, end):
-        """Whether a fault of this node may be why its connection ended between begin and end."""
-        return self.first_excuse(node, begin, end) is not None
+        """Whether a fault of this node may be why its connection ended between begin and end. Who sent something into a
+        silence repeats it in ever longer pauses, and so may hear of the end as long after the silence as that was."""
+        return self.first_excuse(node, begin, end, echo=1) is not None
 
-    def first_excuse(self, node, begin, end):
+    def first_excuse(self, node, begin, end, echo=0):
         """When the first fault of this node began that may have had to do with what happened from begin to end; or None."""
         grace = self.limits.grace_ms * 1_000_000
         for fault in self.history.faults:
-            if node in fault.nodes and fault.begin <= end and (fault.end is None or fault.end + grace >= begin):
+            if node not in fault.nodes or fault.begin > end:
+                continue
+            if fault.end is None or fault.end + grace + echo * (fault.end - fault.begin) >= begin:
                 return fault.begin
         return None
 

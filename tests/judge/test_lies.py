@@ -214,7 +214,7 @@ class ServiceTest(StoryCase):
     def test_a_connection_ends_without_a_fault(self):
         self.bad("connections", HELD + "1 a closes eof\n 2 - end")
         self.bad("connections", HELD + "1 a closes reset\n 1.1 - fault 1 1\n 2 - end")
-        self.bad("connections", ".5 - fault 1 1\n .6 - healed 1\n" + HELD + "1.2 a closes eof\n 2 - end")
+        self.bad("connections", ".5 - fault 1 1\n .6 - healed 1\n" + HELD + "1.4 a closes eof\n 2 - end")
 
     def test_an_outcome_is_unknown_without_a_fault(self):
         """libloquet ends a connection whose request it gave up."""
