@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <sys/random.h>
 
+/* How often the same trouble is told. */
+#define SKIP_LOG_MS 10000
+
 static void fail(struct lq_node *node, const char *text)
 {
     if (!node->has_failed) {
@@ -123,6 +126,19 @@ static void change_members(struct lq_node *node, uint64_t index)
     lq_links_set_members(node->links, members);
 }
 
+/* Without a majority it is tried again and again. */
+static void log_skip(struct lq_node *node, uint64_t leader)
+{
+    if (node->now_ms < node->skip_logged_ms + SKIP_LOG_MS && node->skip_logged_ms != 0) {
+        return;
+    }
+    node->skip_logged_ms = node->now_ms;
+    lq_log(LQ_LOG_INFO,
+           leader != 0 ? "the leader's process is gone: an election begins at once"
+                       : "nobody leads a majority that is up: an election begins at once",
+           LQ_NUMBER("leader", leader));
+}
+
 static void note(struct lq_node *node, const struct lq_effect *effect)
 {
     switch (effect->note) {
@@ -159,10 +175,7 @@ static void note(struct lq_node *node, const struct lq_effect *effect)
         lq_log(LQ_LOG_INFO, "the disk has room again", LQ_TEXT("data_dir", node->dir.path));
         break;
     case LQ_NOTE_SKIP:
-        lq_log(LQ_LOG_INFO,
-               effect->a != 0 ? "the leader's process is gone: an election begins at once"
-                              : "nobody leads a majority that is up: an election begins at once",
-               LQ_NUMBER("leader", effect->a));
+        log_skip(node, effect->a);
         break;
     case LQ_NOTE_CHANGE_FAILED:
         log_failed_change(effect);

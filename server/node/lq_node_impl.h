@@ -21,6 +21,7 @@ struct lq_node {
     struct lq_links *links;
     struct lq_admin *admin;      /* NULL: not wanted */
     uint64_t started_ms, now_ms; /* now: of the present turn */
+    uint64_t skip_logged_ms;     /* when an election without waiting was logged last */
     struct lq_effect write;      /* a batch that waits for what goes to the peers */
     bool has_write;
     bool is_awake; /* the present turn's clock was read */
