@@ -180,7 +180,7 @@ void loquet_close(struct loquet_client *client)
     LQ_CHECK(pthread_mutex_unlock(&client->mutex) == 0);
     (void)pthread_join(client->worker, NULL); /* after its callback, if one runs */
     lq_client_lock(client);
-    wait_for_callers(client);
+    wait_for_callers(client); /* one may have freed its ticket while the callback ran */
     lq_lookup_forget(client);
     detach_tickets(client);
     lq_driver_done(&client->driver);

@@ -93,9 +93,15 @@ bool lq_endpoints_parse(struct lq_endpoints *ret_endpoints, const char *text,
     }
 }
 
+/* Each endpoint behind this one keeps room for one address. */
+static size_t room_for(const struct lq_endpoints *endpoints, size_t i)
+{
+    return LQ_ADDRESSES_MAX - endpoints->n_addresses - (endpoints->n - 1 - i);
+}
+
 void lq_endpoints_add(struct lq_endpoints *endpoints, size_t i, const struct addrinfo *found)
 {
-    size_t room = LQ_ADDRESSES_MAX - endpoints->n_addresses - (endpoints->n - 1 - i);
+    size_t room = room_for(endpoints, i);
 
     for (; found != NULL && room > 0; found = found->ai_next, room--) {
         struct lq_address *address = &endpoints->addresses[endpoints->n_addresses++];
@@ -107,7 +113,7 @@ void lq_endpoints_add(struct lq_endpoints *endpoints, size_t i, const struct add
 
 void lq_endpoints_add_old(struct lq_endpoints *endpoints, size_t i, const struct lq_endpoints *old)
 {
-    size_t room = LQ_ADDRESSES_MAX - endpoints->n_addresses - (endpoints->n - 1 - i);
+    size_t room = room_for(endpoints, i);
 
     for (size_t j = 0; j < old->n_addresses && room > 0; j++) {
         if (old->addresses[j].endpoint == i) {

@@ -33,15 +33,10 @@ struct lq_order lq_hold_order(const struct lq_hold *hold, enum lq_goal goal, uin
                              .redial_until_ms = deadline_ms};
 }
 
-static uint32_t shorter(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A renewal for so long may be executed at any time yet. */
 static void note_stray(struct lq_hold *hold, uint32_t lease_s)
 {
-    hold->known.stray_s = shorter(hold->known.stray_s, lease_s);
+    hold->known.stray_s = lq_plan_shorter(hold->known.stray_s, lease_s);
 }
 
 void lq_hold_granted(struct lq_hold *hold, uint32_t lease_s, const struct lq_outcome *outcome)
@@ -100,20 +95,16 @@ void lq_hold_begin_renewal(struct lq_hold *hold, struct lq_core *core, uint32_t 
                            uint64_t now_ms)
 {
     if (hold->n_renewing > 0) { /* nobody knows which will be executed last */
-        note_stray(hold, shorter(lease_s, hold->renewing_s));
+        note_stray(hold, lq_plan_shorter(lease_s, hold->renewing_s));
     }
-    hold->renewing_s = hold->n_renewing > 0 ? shorter(lease_s, hold->renewing_s) : lease_s;
+    hold->renewing_s = hold->n_renewing > 0 ? lq_plan_shorter(lease_s, hold->renewing_s) : lease_s;
     hold->n_renewing++;
     hold->cap_ms = lq_earlier(hold->cap_ms, now_ms + lq_plan_span_ms(lease_s));
     lq_core_cap(core, &hold->lease, lq_plan_kill_ms(hold->renewing_s, hold->cap_ms));
 }
 
-static void renewed(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
-                    const struct lq_outcome *outcome)
+static void renewed(struct lq_hold *hold, uint32_t lease_s, const struct lq_outcome *outcome)
 {
-    bool kept = hold->kept;
-
-    lq_hold_unkeep(hold, core); /* a renewal of its own, not answered, becomes a stray */
     if (outcome->n_stray > 0) {
         note_stray(hold, lease_s);
     }
@@ -123,39 +114,38 @@ static void renewed(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s
         hold->known.sent_ms = outcome->sent_ms;
     }
     hold->known.ends_ms =
-        hold->known.sent_ms + lq_plan_span_ms(shorter(lease_s, hold->known.stray_s));
-    if (kept) {
-        keep(hold, core);
-    }
+        hold->known.sent_ms + lq_plan_span_ms(lq_plan_shorter(lease_s, hold->known.stray_s));
 }
 
 /* A renewal may have taken effect, or may do so. */
-static void doubted(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s, uint64_t began_ms)
+static void doubted(struct lq_hold *hold, uint32_t lease_s, uint64_t began_ms)
 {
-    bool kept = hold->kept;
-
-    lq_hold_unkeep(hold, core);
     note_stray(hold, lease_s);
     hold->known.ends_ms = lq_earlier(hold->known.ends_ms, began_ms + lq_plan_span_ms(lease_s));
-    if (kept) {
-        keep(hold, core);
-    }
 }
 
 void lq_hold_end_renewal(struct lq_hold *hold, struct lq_core *core, uint32_t lease_s,
                          uint64_t began_ms, const struct lq_outcome *outcome)
 {
+    bool kept = hold->kept;
+
     if (--hold->n_renewing == 0) {
         hold->cap_ms = LQ_NEVER;
         lq_core_cap(core, &hold->lease, LQ_NEVER);
     }
+    if (outcome->result == LOQUET_CLOSED || outcome->result == LOQUET_INVALID) {
+        return; /* it changed nothing */
+    }
+    lq_hold_unkeep(hold, core); /* a renewal of its own, not answered, becomes a stray */
     if (outcome->result == LOQUET_RENEWED) {
-        renewed(hold, core, lease_s, outcome);
+        renewed(hold, lease_s, outcome);
     } else if (outcome->result == LOQUET_NOT_HELD) {
-        lq_hold_unkeep(hold, core);
         hold->lost = hold->gone = true;
-    } else if (outcome->result == LOQUET_INDETERMINATE) {
-        doubted(hold, core, lease_s, began_ms);
+    } else {
+        doubted(hold, lease_s, began_ms);
+    }
+    if (kept && !hold->gone) {
+        keep(hold, core);
     }
 }
 

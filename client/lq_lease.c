@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-/* When there is something to do. */
 static bool may_renew(const struct lq_lease *lease)
 {
     return lease->renewal == NULL && lease->lost_ms == LQ_NEVER;
@@ -19,6 +18,7 @@ static uint64_t kill_ms(const struct lq_lease *lease)
     return lq_earlier(lease->plan.lease_kill_ms, lease->lost_ms);
 }
 
+/* When there is something to do. */
 static uint64_t due_ms(const struct lq_lease *lease)
 {
     return lq_earlier(may_renew(lease) ? lease->plan.renew_ms : LQ_NEVER, kill_ms(lease));
@@ -27,15 +27,15 @@ static uint64_t due_ms(const struct lq_lease *lease)
 /* Renewals of its own were sent and not answered. */
 static void note_stray(struct lq_lease *lease, const struct lq_outcome *outcome)
 {
-    if (outcome->n_stray > 0 && lease->lease_s < lease->stray_s) {
-        lease->stray_s = lease->lease_s;
+    if (outcome->n_stray > 0) {
+        lease->stray_s = lq_plan_shorter(lease->stray_s, lease->lease_s);
     }
 }
 
 /* The lease that it has for certain. */
 static uint32_t certain_s(const struct lq_lease *lease)
 {
-    return lease->lease_s < lease->stray_s ? lease->lease_s : lease->stray_s;
+    return lq_plan_shorter(lease->lease_s, lease->stray_s);
 }
 
 /* Takes it from the core's hands, but for the list of lost ones. */

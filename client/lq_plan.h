@@ -29,6 +29,12 @@ struct lq_plan {
     bool termed; /* TERM was said */
 };
 
+/* The shorter of two leases. */
+static inline uint32_t lq_plan_shorter(uint32_t a_s, uint32_t b_s)
+{
+    return a_s < b_s ? a_s : b_s;
+}
+
 /* How much of a lease its holder can be sure of: shortened for clocks that run at different rates
  * (design, section 10). */
 uint64_t lq_plan_span_ms(uint32_t lease_s);
