@@ -85,17 +85,6 @@ static void update_interest(struct lq_link *link, bool is_blocked)
     set_interest(link, interest);
 }
 
-static void set_blocked(struct lq_link *link, bool is_blocked)
-{
-    if (is_blocked == link->is_blocked) {
-        return;
-    }
-    link->is_blocked = is_blocked;
-    if (is_blocked) {
-        lq_server_watch(link->server, link);
-    }
-}
-
 /* ---- Writing. */
 
 static void linger(struct lq_link *link)
@@ -142,7 +131,7 @@ void lq_link_serve(struct lq_link *link)
         lq_link_close(link);
         return;
     }
-    set_blocked(link, has_more);
+    link->is_blocked = has_more; /* and so watched, as it was written to */
     if (wish == LQ_WISH_CLOSE && !has_more) {
         linger(link);
         return;

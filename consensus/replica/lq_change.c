@@ -38,18 +38,26 @@ static enum lq_change_result change_list(struct lq_replica *replica,
     return submit(replica, members) ? LQ_CHANGE_STARTED : LQ_CHANGE_BUSY;
 }
 
+/* Puts a node into a list where it may be; false when it may not: among others if its id is that of
+ * a node that was here before. */
+static bool list_new(struct lq_replica *replica, struct lq_members *members, uint32_t node,
+                     const char *address)
+{
+    struct lq_origin_state origin;
+    return !lq_table_origin(replica->table, node, &origin) &&
+           lq_members_add(members, node, address, LQ_ROLE_STANDBY);
+}
+
 static enum lq_change_result add(struct lq_replica *replica, uint32_t node, const char *address)
 {
     struct lq_members members = *lq_engine_members(replica->engine);
     const struct lq_member *present = lq_members_find(&members, node);
-    struct lq_origin_state origin;
     if (present != NULL) {
         return address != NULL && strcmp(present->address, address) == 0 ? LQ_CHANGE_DONE
                                                                          : LQ_CHANGE_INVALID;
     }
-    if (address == NULL || lq_table_origin(replica->table, node, &origin) ||
-        !lq_members_add(&members, node, address, LQ_ROLE_STANDBY)) {
-        return LQ_CHANGE_INVALID; /* among others: the id of a node that was here before */
+    if (address == NULL || !list_new(replica, &members, node, address)) {
+        return LQ_CHANGE_INVALID;
     }
     return change_list(replica, &members);
 }
@@ -176,10 +184,8 @@ static bool can_come(struct lq_replica *replica, uint32_t old_node, uint32_t nod
                      const char *address)
 {
     struct lq_members members = *lq_engine_members(replica->engine);
-    struct lq_origin_state origin;
     (void)lq_members_remove(&members, old_node);
-    return !lq_table_origin(replica->table, node, &origin) &&
-           lq_members_add(&members, node, address, LQ_ROLE_STANDBY);
+    return list_new(replica, &members, node, address);
 }
 
 static bool is_replaced(const struct lq_replica *replica, uint32_t old_node, uint32_t new_node)

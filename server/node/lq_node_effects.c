@@ -129,14 +129,12 @@ static void change_members(struct lq_node *node, uint64_t index)
 /* Without a majority it is tried again and again. */
 static void log_skip(struct lq_node *node, uint64_t leader)
 {
-    if (node->now_ms < node->skip_logged_ms + SKIP_LOG_MS && node->skip_logged_ms != 0) {
-        return;
+    const char *msg = leader != 0
+                          ? "the leader's process is gone: an election begins at once"
+                          : "nobody leads a majority that is up: an election begins at once";
+    if (lq_limiter_allows(&node->skips, "election", node->now_ms, SKIP_LOG_MS)) {
+        lq_log(LQ_LOG_INFO, msg, LQ_NUMBER("leader", leader));
     }
-    node->skip_logged_ms = node->now_ms;
-    lq_log(LQ_LOG_INFO,
-           leader != 0 ? "the leader's process is gone: an election begins at once"
-                       : "nobody leads a majority that is up: an election begins at once",
-           LQ_NUMBER("leader", leader));
 }
 
 static void note(struct lq_node *node, const struct lq_effect *effect)

@@ -3,6 +3,7 @@
 #define LQ_NODE_IMPL_H
 
 #include "lq_admin.h"
+#include "lq_contest.h"
 #include "lq_datadir.h"
 #include "lq_disk.h"
 #include "lq_links.h"
@@ -21,7 +22,7 @@ struct lq_node {
     struct lq_links *links;
     struct lq_admin *admin;      /* NULL: not wanted */
     uint64_t started_ms, now_ms; /* now: of the present turn */
-    uint64_t skip_logged_ms;     /* when an election without waiting was logged last */
+    struct lq_limiter skips;     /* elections without waiting that were logged */
     struct lq_effect write;      /* a batch that waits for what goes to the peers */
     bool has_write;
     bool is_awake; /* the present turn's clock was read */
