@@ -44,6 +44,7 @@ import timeline  # noqa: E402
 MIX = "hot=12,churn=12,poll=4,long=4,dying=2,burst=4,cancel=4,stranger=4,crowd=2,stall=1,cut=4,sleeper=2"
 # Small segments and snapshots, so that a run of minutes sees many of both.
 OPTIONS = ("--segment-bytes=1M", "--snapshot-entries=2000", "--trailing-entries=1000")
+BUILDS = os.environ.get("LQ_BUILD", "build")
 GRACE_MS = 3000  # what a fault may still cost a client when it is over
 LATE_MS = 5000  # this is not about slow disks
 CALM_S = 6.0  # after the last fault everybody has an answer within
@@ -64,7 +65,8 @@ def parse_options(arguments=None):
                         help="the build that is tested: release, dev (sanitizers) or planted (clocks of different rates)")
     parser.add_argument("--build", metavar="FOLDER", help="the same, wherever it is")
     parser.add_argument("--plant", type=int, default=0, metavar="N", help="a fault of protocol/lq_planted.h; --with planted")
-    parser.add_argument("--out", default="build/jepsen", metavar="FOLDER", help="where the folder of the run is made")
+    parser.add_argument("--out", default=os.path.join(BUILDS, "jepsen"), metavar="FOLDER",
+                        help="where the folder of the run is made")
     parser.add_argument("--loopback", action="store_true", help="without namespaces")
     parser.add_argument("--quiet", action="store_true", help="only the verdict")
     parser.add_argument("--list", action="store_true", help="the nemeses, and what each needs")
@@ -308,7 +310,7 @@ def main():
     if not options.loopback and not inside.is_inside():
         inside.enter([*sys.argv[1:], "--seed", str(options.seed)])
     is_loopback = not inside.is_inside()
-    build = Build(options.build or os.path.join(os.environ.get("LQ_BUILD", "build"), options.preset))
+    build = Build(options.build or os.path.join(BUILDS, options.preset))
     if options.list:
         list_nemeses(build, is_loopback)
         return 0

@@ -80,52 +80,52 @@ def kill_at_once(places):
         place.kill()
 
 
-def kill(strike, places):
+def down(strike, what, places, act, *lasts, undo=restart):
+    """act(places) takes them down; undo(strike, places) ends it."""
     if not strike.claim(places):
         return
-    fault = strike.hurt("kill -9", places)
-    kill_at_once(places)
-    yield strike.draw((0.0, 0.3), (0.3, 3), (3, 9))
-    restart(strike, places)
+    fault = strike.hurt(what, places)
+    act(places)
+    yield strike.draw(*lasts)
+    undo(strike, places)
     strike.healed(fault)
+
+
+def kill(strike, places):
+    return down(strike, "kill -9", places, kill_at_once, (0.0, 0.3), (0.3, 3), (3, 9))
 
 
 def terminate(strike, places):
-    if not strike.claim(places):
-        return
-    fault = strike.hurt("SIGTERM", places)
-    for place in places:
-        place.stop()
-    yield strike.draw((0.0, 0.3), (0.3, 4))
-    restart(strike, places)
-    strike.healed(fault)
+    def act(places):
+        for place in places:
+            place.stop()
+
+    return down(strike, "SIGTERM", places, act, (0.0, 0.3), (0.3, 4))
 
 
 def freeze(strike, places):
-    if not strike.claim(places):
-        return
-    fault = strike.hurt("SIGSTOP", places)
-    for place in places:
-        place.freeze()
-    yield strike.draw((0.1, 1), (1, 4), (4, 12))
-    for place in places:
-        place.thaw()
-    strike.wait_ready(places)
-    strike.healed(fault)
+    def act(places):
+        for place in places:
+            place.freeze()
+
+    def undo(strike, places):
+        for place in places:
+            place.thaw()
+        strike.wait_ready(places)
+
+    return down(strike, "SIGSTOP", places, act, (0.1, 1), (1, 4), (4, 12), undo=undo)
 
 
 def lose_power(strike, places):
     """Killed, and what was written but not synced is torn or lost."""
-    if not strike.claim(places):
-        return
-    fault = strike.hurt("power", places)
-    kill_at_once(places)
-    for place in places:
-        place.layer.heal()
-        place.note(place.layer.power_loss(strike.random.getrandbits(32)))
-    yield strike.draw((0.0, 0.3), (0.3, 3))
-    restart(strike, places)
-    strike.healed(fault)
+
+    def act(places):
+        kill_at_once(places)
+        for place in places:
+            place.layer.heal()
+            place.note(place.layer.power_loss(strike.random.getrandbits(32)))
+
+    return down(strike, "power", places, act, (0.0, 0.3), (0.3, 3))
 
 
 def _of_processes():

@@ -18,7 +18,7 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NETWORK = "10.77.0"
+RUNNER = 254  # the number of whoever runs all this
 TABLE, BRIDGE = "lq_jepsen", "br-lq"
 WIRE_S = 10.0
 
@@ -57,7 +57,7 @@ class Net:
         run("mount", "-t", "tmpfs", "none", "/run")
         run("ip", "link", "set", "lo", "up")
         run("ip", "link", "add", "dev", BRIDGE, "type", "bridge")
-        run("ip", "address", "add", "%s.254/24" % NETWORK, "dev", BRIDGE)  # who runs this sees everybody, always
+        run("ip", "address", "add", address_of(RUNNER) + "/24", "dev", BRIDGE)  # who runs this sees everybody, always
         run("ip", "link", "set", BRIDGE, "up")
         self._load()
 
@@ -87,7 +87,7 @@ class Net:
             for switch in ("tx", "sg", "tso", "gso", "gro"):
                 subprocess.run([*self.prefix(name), "ethtool", "-K", "eth0", switch, "off"], capture_output=True, check=False)
                 subprocess.run(["ethtool", "-K", "v-" + name, switch, "off"], capture_output=True, check=False)
-            self._inside(name, "ip", "address", "add", "%s.%d/24" % (NETWORK, number), "dev", "eth0")
+            self._inside(name, "ip", "address", "add", address_of(number) + "/24", "dev", "eth0")
             self._inside(name, "ip", "link", "set", "lo", "up")
             self._inside(name, "ip", "link", "set", "eth0", "up")
             run("ip", "link", "set", "v-" + name, "master", BRIDGE, "up")
@@ -104,8 +104,7 @@ class Net:
         return run(*self.prefix(name), *command)
 
     def _know(self, name, number):
-        address = "%s.%d" % (NETWORK, number)
-        self._inside(name, "ip", "neigh", "replace", address, "lladdr", mac_of(number), "dev", "eth0", "nud", "permanent")
+        self._inside(name, "ip", "neigh", "replace", address_of(number), "lladdr", mac_of(number), "dev", "eth0", "nud", "permanent")
 
     # Lost packets
 
@@ -205,6 +204,10 @@ class Net:
 def ports(name):
     """The port of the bridge where it is, with and without a wire in between."""
     return '{ "v-%s", "w-%s" }' % (name, name)
+
+
+def address_of(number):
+    return "10.77.0.%d" % number
 
 
 def mac_of(number):

@@ -44,7 +44,8 @@ def hunt(number, nemeses, options):
     began = time.monotonic()
     while time.monotonic() < began + options.limit:
         command = [sys.executable, "-B", os.path.join(HERE, "jepsen.py"), "--plant", str(number), "--quiet", "--time", str(RUN_S)]
-        command += ["--nemesis", nemeses, "--at-once", "2", "--out", options.out]
+        command += ["--nemesis", nemeses, "--at-once", "2"]
+        command += ["--out", options.out] if options.out else []
         command += ["--build", options.build] if options.build else ["--with", options.preset]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 1:
@@ -62,7 +63,7 @@ def main():
     parser.add_argument("number", nargs="*", type=int)
     parser.add_argument("--with", default="planted", dest="preset")
     parser.add_argument("--build")
-    parser.add_argument("--out", default="build/jepsen")
+    parser.add_argument("--out")
     parser.add_argument("--limit", type=float, default=LIMIT_S)
     options = parser.parse_args()
     passed = failed = 0

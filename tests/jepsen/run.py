@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs the tests of what the failover runs are made of: the network, clocks, picture, schedule.
 
-    LQ_BUILD_DIR=build/release tests/jepsen/run.py [NAME...]
+    LOQUETD=path/to/loquetd tests/jepsen/run.py [NAME...]
 
 NAME picks the tests whose id contains it. Quiet when green. The last line is `N passed, N failed`.
 """

@@ -24,8 +24,8 @@ for name in ("cluster", "faults", "integration"):
 import lqcluster  # noqa: E402
 import lqfaults  # noqa: E402
 import lqserver  # noqa: E402
+import net as network  # noqa: E402
 
-NETWORK = "10.77.0."
 CLIENT_PORT, PEER_PORT, ADMIN_PORT = 7311, 7312, 7313
 READY_S = 40.0
 EXPECTED = (0, -signal.SIGKILL)
@@ -42,7 +42,7 @@ class Place(lqcluster.Node):
         self.is_wanted = False  # it ought to run
         self.log = open(os.path.join(world.folder, "node-%d.log" % number), "a", encoding="utf-8")  # noqa: SIM115
         if world.net is not None:
-            host = NETWORK + str(number)
+            host = network.address_of(number)
             self.client, self.peer, self.admin = ((host, port) for port in (CLIENT_PORT, PEER_PORT, ADMIN_PORT))
             self.prefix = world.net.prefix("n%d" % number)
         self.layer = None

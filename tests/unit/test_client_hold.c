@@ -39,6 +39,16 @@ static void end(enum loquet_result result, uint32_t lease_s, uint64_t began_ms, 
     lq_hold_end_renewal(&hold, core, lease_s, began_ms, &outcome);
 }
 
+/* The caller renews for 100 s, which is answered at once: the end that is certain then. */
+static uint64_t end_after_a_long_one(struct lq_channel *channel, uint64_t now_ms)
+{
+    begin(100, now_ms);
+    channel = channel == NULL ? connect_now(now_ms) : channel;
+    answer(channel, written(channel, now_ms), 'K', now_ms + 1);
+    end(LOQUET_RENEWED, 100, now_ms, now_ms + 1);
+    return lq_hold_ends_ms(&hold);
+}
+
 static void expect_loss(enum loquet_loss loss, uint64_t now_ms)
 {
     enum loquet_loss got;
@@ -106,11 +116,7 @@ START_TEST(stray_stays_a_danger)
     lq_core_tick(core, 7000);
     end(LOQUET_INDETERMINATE, 5, 2000, 7000);
     (void)closed();
-    begin(100, 8000);
-    channel = connect_now(8000);
-    answer(channel, written(channel, 8000), 'K', 8001);
-    end(LOQUET_RENEWED, 100, 8000, 8001);
-    ck_assert_uint_eq(lq_hold_ends_ms(&hold), 8000 + 4900);
+    ck_assert_uint_eq(end_after_a_long_one(NULL, 8000), 8000 + 4900);
 }
 END_TEST
 
@@ -127,10 +133,7 @@ START_TEST(repeated_one_leaves_a_stray)
     answer(channel, written(channel, 2200), 'K', 2300);
     end(LOQUET_RENEWED, 5, 2000, 2300);
     ck_assert_uint_eq(lq_hold_ends_ms(&hold), 2200 + 4900);
-    begin(100, 3000);
-    answer(channel, written(channel, 3000), 'K', 3001);
-    end(LOQUET_RENEWED, 100, 3000, 3001);
-    ck_assert_uint_eq(lq_hold_ends_ms(&hold), 3000 + 4900);
+    ck_assert_uint_eq(end_after_a_long_one(channel, 3000), 3000 + 4900);
 }
 END_TEST
 
@@ -261,10 +264,7 @@ START_TEST(own_stray_is_remembered)
     lq_core_lost(core, channel, 11100, LQ_WHY_EOF, 0);
     channel = connect_now(11200);
     answer(channel, written(channel, 11200), 'K', 11201);
-    begin(100, 12000);
-    answer(channel, written(channel, 12000), 'K', 12001);
-    end(LOQUET_RENEWED, 100, 12000, 12001);
-    ck_assert_uint_eq(lq_hold_ends_ms(&hold), 12000 + 29400);
+    ck_assert_uint_eq(end_after_a_long_one(channel, 12000), 12000 + 29400);
 }
 END_TEST
 
@@ -282,11 +282,7 @@ START_TEST(confirmation_leaves_a_stray)
     expect(LOQUET_ACQUIRED, 17001);
     ck_assert_uint_eq(outcome.n_stray, 1);
     lq_hold_granted(&hold, 30, &outcome);
-    begin(100, 18000);
-    common = connect_now(18000);
-    answer(common, written(common, 18000), 'K', 18001);
-    end(LOQUET_RENEWED, 100, 18000, 18001);
-    ck_assert_uint_eq(lq_hold_ends_ms(&hold), 18000 + 29400);
+    ck_assert_uint_eq(end_after_a_long_one(NULL, 18000), 18000 + 29400);
 }
 END_TEST
 
